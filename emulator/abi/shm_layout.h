@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * shm_layout.h - everything that lies in memory shared between glexd and the
+ * processes of a job, and nothing else: fixed-width words and offsets, no
+ * pointers, nothing that depends on a compiler or a process.
+ *
+ * Three kinds of segment, each a sealed memfd made by glexd:
+ *
+ *   engine  one a glexd   the DMA engine's bell and the switches all must agree on
+ *   NIC     one a node    the memory table (MMT) and the bells of its NORMAL ports
+ *   port    one a VP      registers, MPQ, EQ, error queue, descriptor queue
+ *
+ *   port:  +------+-------+------+-----+----+-----+----+----------+------- - -
+ *          | head | state | wake | mpq | eq | err | dq | counters | logs, slots
+ *          +------+-------+------+-----+----+-----+----+----------+------- - -
+ *
+ * Who writes what: glexd the heads and `state`; whoever sends to a port the
+ * producer lines of its mpq, eq and err; the owner their consumer lines, the
+ * producer line of its dq, its counters; who sleeps on a port `sleepers`.
+ * A change here changes EMU_LAYOUT_HASH, and attaching to an older segment fails.
+ */
+#ifndef EMU_SHM_LAYOUT_H
+#define EMU_SHM_LAYOUT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EMU_ABI_VERSION 1u
+#define EMU_MAGIC_ENGINE 0x31676e6578656c67ull /* "glexeng1" */
+#define EMU_MAGIC_NIC 0x3163696e78656c67ull    /* "glxnic1" */
+#define EMU_MAGIC_PORT 0x3174726f70786c67ull   /* "glxport1" */
+
+#define EMU_LINE 128 /* two cache lines: the prefetcher fetches them in pairs */
+
+/* The limits of the emulated NIC; what the real one has where that is known. */
+#define EMU_FAST_EPS 8		  /* numbers 0..7 */
+#define EMU_HW_EPS 40		  /* numbers 8..39 are NORMAL */
+#define EMU_EMULATE_EPS 16384u	  /* numbers 40.. */
+#define EMU_MAX_EPS (EMU_HW_EPS + EMU_EMULATE_EPS)
+#define EMU_MAX_NICS (1u << 20)
+#define EMU_MMT_UNITS 4096u
+#define EMU_ATT_UNITS (1u << 20)
+#define EMU_MP_DATA 112u
+#define EMU_IMM_RDMA_DATA 96u
+#define EMU_RDMA_DATA 0x8000000u
+#define EMU_DEF_DQ 1024u
+#define EMU_DEF_EQ 4096u
+#define EMU_DEF_MPQ 4096u
+#define EMU_MAX_DQ 8192u
+#define EMU_MAX_EQ 32768u
+#define EMU_MAX_MPQ 32768u
+#define EMU_MAX_HC_EQ (4u << 20)
+#define EMU_MAX_HC_MPQ (1u << 20)
+#define EMU_ERR_CAPACITY 256u
+
+/* Session 0 is nobody; glexd itself claims slots and reads memory as session 1. */
+#define EMU_SESSION_NONE 0u
+#define EMU_SESSION_GLEXD 1u
+
+struct emu_seg_head {
+	uint64_t magic;
+	uint32_t abi_version;
+	uint32_t layout_hash;
+	uint64_t total_size;
+	uint64_t reserved;
+};
+
+/* The two ends of a ring, each on its own line; ring.h has the rules. */
+struct emu_ring_ctl {
+	_Atomic uint64_t tail;	    /* {session of the last claim : 32, next index : 32} */
+	_Atomic uint32_t head_seen; /* what producers last read of head */
+	_Atomic uint32_t lost;	    /* arrivals dropped because it was full */
+	uint8_t pad0[EMU_LINE - 16];
+	_Atomic uint32_t head; /* first index not yet given back by the consumer */
+	uint8_t pad1[EMU_LINE - 4];
+};
+
+#define EMU_SLOT_DISCARDED 1u /* claimed by a process that died: the consumer steps over it */
+
+struct emu_mp_slot {
+	_Atomic uint32_t seq;
+	uint16_t flags;
+	uint16_t len;
+	uint64_t src; /* glex_ep_addr_t.v */
+	uint8_t data[EMU_MP_DATA];
+};
+
+struct emu_event_slot {
+	_Atomic uint32_t seq;
+	uint16_t flags;
+	uint16_t reserved0;
+	uint64_t reserved1;
+	uint64_t cookie[2];
+};
+
+struct emu_err_slot {
+	_Atomic uint32_t seq;
+	uint16_t flags;
+	uint16_t reserved0;
+	uint32_t op;
+	uint32_t status;
+	uint32_t rmt_nic_id;
+	uint32_t rmt_ep_num;
+	uint64_t data[3];
+	uint64_t reserved1[2];
+};
+
+/* A request, as the NIC executes it. */
+enum emu_op { EMU_OP_MP = 0, EMU_OP_IMM_PUT = 1, EMU_OP_PUT = 2, EMU_OP_GET = 3 };
+
+struct emu_desc {
+	uint32_t op;   /* enum emu_op */
+	uint32_t flag; /* enum glex_flag */
+	uint64_t dst;  /* glex_ep_addr_t.v */
+	uint64_t local_mh;
+	uint64_t rmt_mh;
+	uint32_t local_offset;
+	uint32_t rmt_offset;
+	uint32_t len;
+	uint32_t rmt_key;
+	uint64_t local_evt[2];
+	uint64_t rmt_evt[2];
+	uint8_t imm[EMU_MP_DATA];
+	uint8_t reserved[64];
+};
+
+/* Written by the owner only, read by anyone who is curious. */
+struct emu_port_counters {
+	_Atomic uint64_t tx_mp;
+	_Atomic uint64_t tx_imm_put;
+	_Atomic uint64_t tx_put;
+	_Atomic uint64_t tx_get;
+	_Atomic uint64_t tx_bytes; /* moved by PUT and GET */
+	_Atomic uint64_t tx_busy;  /* posts refused with GLEX_BUSY */
+	_Atomic uint64_t rx_mp;
+	_Atomic uint64_t rx_event;
+	_Atomic uint64_t tx_error; /* error requests of this port */
+	_Atomic uint64_t by_map;   /* transfers by mapping */
+	_Atomic uint64_t by_attach;
+	_Atomic uint64_t sleeps; /* waits that ended up in the kernel */
+	uint64_t reserved[4];
+};
+
+enum emu_port_state { EMU_PORT_OPEN = 1, EMU_PORT_CLOSED = 2 };
+
+struct emu_port {
+	struct emu_seg_head seg;
+	uint32_t nic_id;
+	uint32_t ep_num;
+	uint32_t type; /* enum glex_ep_type */
+	uint32_t key;
+	uint32_t session; /* of the owner */
+	uint32_t pid;
+	uint32_t mpq_capacity;
+	uint32_t eq_capacity;
+	uint32_t err_capacity;
+	uint32_t dq_capacity; /* slots really there: 0 where the poster executes */
+	uint64_t mpq_log, mpq_slots;
+	uint64_t eq_log, eq_slots;
+	uint64_t err_log, err_slots;
+	uint64_t dq_slots;
+	_Atomic uint32_t state;	   /* enum emu_port_state; every sender reads this line, hardly anybody writes it */
+	_Atomic uint32_t sleepers; /* threads asleep on doorbell, or about to be */
+	uint8_t pad1[EMU_LINE - 8];
+	_Atomic uint32_t doorbell; /* futex word */
+	uint8_t pad2[EMU_LINE - 4];
+	struct emu_ring_ctl mpq;
+	struct emu_ring_ctl eq;
+	struct emu_ring_ctl err;
+	struct emu_ring_ctl dq;
+	struct emu_port_counters counters;
+};
+
+enum emu_way { EMU_WAY_ATTACH = 0, EMU_WAY_MAP = 1 };
+
+/* One region of the memory table; mmt.h has the rules. */
+struct emu_mmt_entry {
+	_Atomic uint64_t stamp; /* {generation : 32, session : 32}; session 0: free */
+	_Atomic uint64_t addr;	/* in the owner's address space */
+	_Atomic uint64_t len;
+	_Atomic uint64_t map_offset;
+	_Atomic uint64_t map; /* {generation : 32, slot : 32} of the shared object, EMU_WAY_MAP only */
+	_Atomic uint32_t key;
+	_Atomic uint32_t pid;
+	_Atomic uint32_t ep_num;
+	_Atomic uint32_t access; /* GLEX_MEM_READ, GLEX_MEM_WRITE | way << 8 */
+	_Atomic uint64_t valid;	 /* the generation that may be used; differs from stamp's while fields change */
+};
+
+struct emu_nic {
+	struct emu_seg_head seg;
+	uint32_t nic_id;
+	uint32_t mmt_units;
+	uint8_t pad0[EMU_LINE - 40];
+	_Atomic uint64_t dma_pending; /* bit n: NORMAL port n has descriptors waiting */
+	uint8_t pad1[EMU_LINE - 8];
+	_Atomic uint32_t mmt_hint; /* where to begin the search for a free entry */
+	_Atomic uint32_t mmt_used;
+	uint8_t pad2[EMU_LINE - 8];
+	struct emu_mmt_entry mmt[EMU_MMT_UNITS];
+};
+
+struct emu_engine {
+	struct emu_seg_head seg;
+	uint8_t pad0[EMU_LINE - 32];
+	_Atomic uint32_t fences; /* 1: some process has no membarrier, so senders fence before they look at sleepers */
+	uint8_t pad1[EMU_LINE - 4];
+	_Atomic uint32_t asleep; /* the DMA engine sleeps on bell, or is about to */
+	_Atomic uint32_t bell;	 /* futex word */
+	uint8_t pad2[EMU_LINE - 8];
+};
+
+#define EMU_LAYOUT_HASH                                                                                                \
+	((uint32_t)(sizeof(struct emu_port) * 2654435761u ^ offsetof(struct emu_port, mpq) * 40503u ^                  \
+		    sizeof(struct emu_nic) * 97u ^ sizeof(struct emu_mmt_entry) * 8191u ^ sizeof(struct emu_desc) ^    \
+		    offsetof(struct emu_port, counters) * 131u ^ EMU_ABI_VERSION))
+
+static_assert(sizeof(struct emu_seg_head) == 32, "every segment begins alike");
+static_assert(sizeof(struct emu_ring_ctl) == 2 * EMU_LINE, "producers and the consumer must not share a line");
+static_assert(offsetof(struct emu_ring_ctl, head) == EMU_LINE, "the consumer's word has its own line");
+static_assert(sizeof(struct emu_mp_slot) == 128, "an MP slot is two cache lines");
+static_assert(offsetof(struct emu_mp_slot, data) == 16, "48 bytes of payload share the line of seq");
+static_assert(sizeof(struct emu_event_slot) == 32, "two events a cache line");
+static_assert(offsetof(struct emu_event_slot, cookie) == 16, "glex_event_t is 16-byte aligned in its slot");
+static_assert(sizeof(struct emu_err_slot) == 64, "an error slot is one cache line");
+static_assert(sizeof(struct emu_desc) == 256, "the DMA engine strides by a power of two");
+static_assert(offsetof(struct emu_desc, imm) == 80, "immediate data follows the request");
+static_assert(sizeof(struct emu_port_counters) == EMU_LINE, "the owner's counters have their own line");
+static_assert(offsetof(struct emu_port, state) == EMU_LINE, "what senders read is apart from the head");
+static_assert(offsetof(struct emu_port, doorbell) == 2 * EMU_LINE, "sleepers ring apart from what senders read");
+static_assert(offsetof(struct emu_port, mpq) == 3 * EMU_LINE, "rings begin on their own line");
+static_assert(offsetof(struct emu_port, counters) == 11 * EMU_LINE, "four rings, then the counters");
+static_assert(sizeof(struct emu_mmt_entry) == 64, "checking a region reads one cache line");
+static_assert(offsetof(struct emu_nic, dma_pending) == EMU_LINE, "bells have their own line");
+static_assert(offsetof(struct emu_nic, mmt) == 3 * EMU_LINE, "entries are aligned to cache lines");
+static_assert(offsetof(struct emu_engine, fences) == EMU_LINE, "read by every sender, written once");
+static_assert(offsetof(struct emu_engine, asleep) == 2 * EMU_LINE, "written at each nap of the engine");
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "no hidden locks in shared memory");
+
+#endif /* EMU_SHM_LAYOUT_H */

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wire.h - what a process and glexd say to each other over the control socket.
+ *
+ * A SOCK_SEQPACKET UNIX socket; one request, one reply, in this order; file
+ * descriptors ride in SCM_RIGHTS.  Cold path only: creating and resolving
+ * things.  Nothing on the message path talks to glexd.
+ *
+ *   HELLO        who I am            -> session, node; fds: engine, own NIC
+ *   NIC_OPEN     node                -> fd: NIC
+ *   PORT_CREATE  endpoint attributes -> number, capacities; fd: port
+ *   PORT_OPEN    node, number        -> fd: port of somebody
+ *   PORT_CLOSE   number              -> -
+ *   SHARE        length; fd          -> shared object
+ *   UNSHARE      shared object       -> -
+ *   SHARE_OPEN   shared object       -> length; fd
+ *   PORT_LIST    position            -> next port and its counters, or ABSENT
+ *
+ * The first message must be HELLO.  The end of the connection, by close or by
+ * death, closes everything the session had.
+ */
+#ifndef EMU_WIRE_H
+#define EMU_WIRE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define EMU_WIRE_MAGIC 0x786c6743u /* "Cglx" */
+#define EMU_WIRE_VERSION 1u
+#define EMU_WIRE_FDS 2
+
+enum emu_ctl_op {
+	EMU_CTL_HELLO = 1,
+	EMU_CTL_NIC_OPEN,
+	EMU_CTL_PORT_CREATE,
+	EMU_CTL_PORT_OPEN,
+	EMU_CTL_PORT_CLOSE,
+	EMU_CTL_SHARE,
+	EMU_CTL_UNSHARE,
+	EMU_CTL_SHARE_OPEN,
+	EMU_CTL_PORT_LIST
+};
+
+enum emu_ctl_status {
+	EMU_CTL_OK = 0,
+	EMU_CTL_VERSION,   /* other release or build */
+	EMU_CTL_ACCESS,	   /* not for this user */
+	EMU_CTL_BAD,	   /* the request makes no sense */
+	EMU_CTL_TAKEN,	   /* that endpoint number is in use */
+	EMU_CTL_EXHAUSTED, /* none of that class left */
+	EMU_CTL_NO_MEMORY,
+	EMU_CTL_ABSENT /* there is no such thing */
+};
+
+#define EMU_UNSET UINT32_MAX
+
+struct emu_ctl_head {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t code; /* enum emu_ctl_op, or emu_ctl_status in a reply */
+};
+
+struct emu_ctl_hello {
+	uint32_t abi_version;
+	uint32_t layout_hash;
+	uint32_t rank; /* of the launcher, or EMU_UNSET */
+	uint32_t node; /* wish, or EMU_UNSET */
+	uint32_t nodes;
+	uint32_t ppn;
+	uint32_t membarrier; /* 1: this process can make the others order their memory */
+	uint32_t observer;   /* 1: only looks; gets no node and keeps no glexd alive */
+};
+
+struct emu_ctl_hello_reply {
+	uint32_t session;
+	uint32_t nic_id;
+	uint32_t pid; /* of the client, as glexd sees it */
+	uint32_t glexd_pid;
+};
+
+struct emu_ctl_port {
+	uint32_t nic_id; /* PORT_OPEN */
+	uint32_t ep_num; /* or EMU_UNSET: any of the type */
+	uint32_t type;
+	uint32_t key;
+	uint32_t dq_capacity;
+	uint32_t mpq_capacity;
+	uint32_t eq_capacity;
+	uint32_t reserved;
+};
+
+struct emu_ctl_share {
+	uint64_t id; /* {generation, slot} */
+	uint64_t len;
+};
+
+struct emu_ctl_list {
+	uint32_t position;
+	uint32_t nic_id;
+	uint32_t ep_num;
+	uint32_t type;
+	uint32_t session;
+	uint32_t pid;
+	uint32_t mpq_capacity, mpq_used, mpq_lost;
+	uint32_t eq_capacity, eq_used, eq_lost;
+	uint32_t dq_capacity, dq_used;
+	uint32_t regions; /* registered on the whole NIC */
+	uint32_t reserved;
+	uint64_t counter[12]; /* struct emu_port_counters, in its order */
+};
+
+struct emu_ctl_msg {
+	struct emu_ctl_head head;
+	union {
+		struct emu_ctl_hello hello;
+		struct emu_ctl_hello_reply welcome;
+		struct emu_ctl_port port;
+		struct emu_ctl_share share;
+		struct emu_ctl_list list;
+		uint8_t room[176];
+	};
+};
+
+static_assert(sizeof(struct emu_ctl_head) == 8, "read before anything else is believed");
+static_assert(sizeof(struct emu_ctl_hello) == 32, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_list) == 160, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_msg) == 184, "one size for all, so a short read is an error");
+
+#endif /* EMU_WIRE_H */

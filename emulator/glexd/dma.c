@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dma.c - the DMA engine: fetches the descriptors of NORMAL ports from their
+ * owners' memory and executes them, so that a transfer goes on while the poster
+ * computes.
+ *
+ * In turn, every port with work gets one quantum (GLEX_DMA_CHUNK bytes, or a
+ * few dozen small requests).  A long PUT or GET is moved in pieces of a quantum,
+ * so it delays nobody.  The engine holds glexd->lock during a quantum and sleeps
+ * on its bell when there is nothing to do.
+ *
+ * label     access                        order     pairs     says
+ * DQ-R1     poster dq.tail = n+1          release   DQ-A1     the descriptor is complete
+ * DQ-A1     engine load dq.tail           acquire   DQ-R1     it may be read
+ * DQ-R2     engine dq.head = n+1          release   DQ-A2     it has been executed, its slot may be reused
+ * DQ-A2     poster load dq.head           acquire   DQ-R2     room; and all earlier requests are complete (FENCE)
+ * DQ-R3     poster dma_pending |= port    seq_cst   DQ-A3     after DQ-R1 and before it looks at asleep
+ * DQ-A3     engine take dma_pending       seq_cst   DQ-R3     after it has said that it is asleep
+ * DQ-R4     engine asleep = 1             seq_cst   DQ-A4     before it looks at dma_pending a last time
+ * DQ-A4     poster load asleep            seq_cst   DQ-R4     so one of the two sees the other
+ * crash     the poster dies: session_end closes the port under the lock; descriptors not yet
+ *           fetched are dropped | glexd dies: the poster's next call tells it
+ */
+#include <errno.h>
+#include <glex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cfg/cfg.h"
+#include "cfg/log.h"
+#include "emulator/glexd/glexd.h"
+#include "emulator/host/attach.h"
+#include "emulator/host/futex.h"
+#include "emulator/nic/exec.h"
+
+#define BOUNCE_SIZE (1u << 20)
+#define SMALL_COST 4096u /* what a request counts at least, so that a quantum of tiny ones ends too */
+#define IDLE_ROUNDS 200	 /* empty rounds, a yield each, before it sleeps */
+#define NAP_NS 1000000000u
+
+static struct glexd *glexd_of(struct emu_host *host)
+{
+	return (struct glexd *)(void *)((char *)host - offsetof(struct glexd, host));
+}
+
+static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint32_t ep_num)
+{
+	struct port *port = port_find(glexd_of(host), nic_id, ep_num);
+
+	return port ? &port->view : NULL;
+}
+
+static struct emu_nic *host_nic(struct emu_host *host, uint32_t nic_id)
+{
+	struct node *node = node_find(glexd_of(host), nic_id);
+
+	return node ? node->nic : NULL;
+}
+
+static unsigned char *host_map(struct emu_host *host, uint64_t map, uint64_t len)
+{
+	struct shared *shared = shared_find(glexd_of(host), map);
+	void *base;
+
+	if (!shared || len > shared->len)
+		return NULL;
+	if (!shared->base) {
+		base = mmap(NULL, shared->len, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
+		if (base == MAP_FAILED)
+			return NULL;
+		shared->base = base;
+	}
+	return shared->base;
+}
+
+static enum emu_reach host_read(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len)
+{
+	(void)host;
+	return emu_attach_read(pid, here, there, len, glexi_cfg()->attach_chunk);
+}
+
+static enum emu_reach host_write(struct emu_host *host, uint32_t pid, const void *here, uint64_t there, uint64_t len,
+				 uint32_t tail)
+{
+	(void)host;
+	return emu_attach_write(pid, here, there, len, tail, glexi_cfg()->attach_chunk);
+}
+
+static const struct emu_host_ops host_ops = {
+	.port = host_port,
+	.nic = host_nic,
+	.map = host_map,
+	.read = host_read,
+	.write = host_write,
+	.wake = emu_host_wake,
+};
+
+/* Executes desc, or its next piece.  True when it is finished; *cost_p: bytes it took. */
+static bool step(struct emu_host *host, struct port *port, const struct emu_desc *desc, uint64_t quantum,
+		 uint64_t *cost_p)
+{
+	bool moves = desc->op == EMU_OP_PUT || desc->op == EMU_OP_GET;
+	uint64_t n = moves ? desc->len - port->done : desc->len;
+	int status;
+
+	if (!moves) {
+		status = emu_exec(host, &port->view, desc, desc->imm);
+	} else {
+		n = n < quantum ? n : quantum;
+		status = emu_exec_move(host, &port->view, desc, port->done, n);
+		port->done += n;
+		if (status == EMU_OK && port->done < desc->len) {
+			*cost_p = n;
+			return false;
+		}
+		if (status == EMU_OK)
+			status = emu_exec_finish(host, &port->view, desc);
+	}
+	if (status != EMU_OK)
+		emu_report(host, &port->view, desc, status);
+	port->done = 0;
+	*cost_p = n > SMALL_COST ? n : SMALL_COST;
+	return true;
+}
+
+/* One quantum for one port.  True: it has more. */
+static bool serve_port(struct glexd *glexd, struct port *port)
+{
+	struct emu_ring_ctl *ctl = &port->view.port->dq;
+	uint64_t quantum = glexi_cfg()->dma_chunk, spent = 0, cost;
+	uint32_t head = atomic_load_explicit(&ctl->head, memory_order_relaxed); /* relaxed: only this thread writes it */
+	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_acquire)); /* DQ-A1 */
+
+	glexd->host.by = &port->view.port->counters;
+	while (head != tail && spent < quantum) {
+		/* A copy: what is checked is what is executed, whatever the owner does to its queue meanwhile. */
+		struct emu_desc desc = port->view.dq[head & port->view.dq_mask];
+
+		if (desc.op > EMU_OP_GET)
+			desc.op = EMU_OP_GET;
+		if (step(&glexd->host, port, &desc, quantum, &cost))
+			atomic_store_explicit(&ctl->head, ++head, memory_order_release); /* DQ-R2 */
+		spent += cost;
+	}
+	return head != tail;
+}
+
+/* A quantum for each port of the node that has work.  True if anything was done. */
+static bool serve_node(struct glexd *glexd, struct node *node)
+{
+	uint64_t todo = node->dma_active;
+	uint32_t num;
+
+	if (atomic_load_explicit(&node->nic->dma_pending, memory_order_relaxed)) /* relaxed: a later round sees it */
+		todo |= atomic_exchange_explicit(&node->nic->dma_pending, 0, memory_order_seq_cst); /* DQ-A3 */
+	node->dma_active = 0;
+	for (num = EMU_FAST_EPS; num < EMU_HW_EPS && num < node->room; num++)
+		if (todo & UINT64_C(1) << num && node->ports[num] && node->ports[num]->view.dq &&
+		    serve_port(glexd, node->ports[num]))
+			node->dma_active |= UINT64_C(1) << num;
+	return todo != 0;
+}
+
+static bool serve_round(struct glexd *glexd)
+{
+	bool worked = false;
+	uint32_t n;
+
+	for (n = 0;; n++) {
+		pthread_mutex_lock(&glexd->lock);
+		if (n >= glexd->node_room) {
+			pthread_mutex_unlock(&glexd->lock);
+			return worked;
+		}
+		if (glexd->nodes[n])
+			worked |= serve_node(glexd, glexd->nodes[n]);
+		pthread_mutex_unlock(&glexd->lock);
+	}
+}
+
+static bool any_pending(struct glexd *glexd)
+{
+	bool pending = false;
+	uint32_t n;
+
+	pthread_mutex_lock(&glexd->lock);
+	for (n = 0; n < glexd->node_room && !pending; n++)
+		pending = glexd->nodes[n] &&
+			  atomic_load_explicit(&glexd->nodes[n]->nic->dma_pending, memory_order_seq_cst); /* DQ-A3 */
+	pthread_mutex_unlock(&glexd->lock);
+	return pending;
+}
+
+static void nap(struct glexd *glexd)
+{
+	struct emu_engine *engine = glexd->engine;
+	uint32_t bell = atomic_load_explicit(&engine->bell, memory_order_relaxed); /* relaxed: the kernel compares it */
+
+	atomic_store_explicit(&engine->asleep, 1, memory_order_seq_cst); /* DQ-R4 */
+	if (!any_pending(glexd) && !atomic_load(&glexd->stopping))
+		emu_futex_wait(&engine->bell, bell, NAP_NS);
+	atomic_store_explicit(&engine->asleep, 0, memory_order_seq_cst); /* DQ-R4 */
+}
+
+static void *dma_main(void *arg)
+{
+	struct glexd *glexd = arg;
+	uint32_t idle = 0;
+
+	while (!atomic_load(&glexd->stopping)) {
+		if (serve_round(glexd)) {
+			idle = 0;
+		} else if (++idle < IDLE_ROUNDS) {
+			sched_yield();
+		} else {
+			nap(glexd);
+			idle = 0;
+		}
+	}
+	return NULL;
+}
+
+int dma_start(struct glexd *glexd)
+{
+	int error;
+
+	glexd->host.ops = &host_ops;
+	glexd->host.engine = glexd->engine;
+	glexd->host.session = EMU_SESSION_GLEXD;
+	glexd->host.bounce = malloc(BOUNCE_SIZE);
+	glexd->host.bounce_size = BOUNCE_SIZE;
+	if (!glexd->host.bounce)
+		return -1;
+	error = pthread_create(&glexd->dma_thread, NULL, dma_main, glexd);
+	if (error) {
+		free(glexd->host.bounce);
+		errno = error;
+		return -1;
+	}
+	return 0;
+}
+
+void dma_stop(struct glexd *glexd)
+{
+	atomic_store(&glexd->stopping, true);
+	atomic_fetch_add_explicit(&glexd->engine->bell, 1, memory_order_relaxed); /* relaxed: the kernel compares it */
+	emu_futex_wake(&glexd->engine->bell);
+	pthread_join(glexd->dma_thread, NULL);
+	free(glexd->host.bounce);
+}

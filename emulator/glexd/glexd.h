@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glexd.h - the objects of the NIC emulator process.
+ *
+ *   listener -> session (a client process) -> ports and shared objects it owns
+ *   node (an emulated host with one NIC)   -> ports that live on it
+ *
+ * Two threads.  The control thread runs the event loop and makes and ends
+ * objects; the DMA thread executes the descriptors of NORMAL ports.  `lock`
+ * guards everything reachable from struct glexd; both take it for one request
+ * or one piece of a transfer.  Clients touch the segments at any time.
+ */
+#ifndef GLEXD_H
+#define GLEXD_H
+
+#include <event2/event.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "emulator/abi/wire.h"
+#include "emulator/nic/move.h"
+
+struct glexd;
+
+/* A sealed memfd mapped here. */
+struct segment {
+	int fd; /* -1: none */
+	void *base;
+	uint64_t size;
+};
+
+struct session {
+	LIST_ENTRY(session) link;
+	struct glexd *glexd;
+	uint32_t id;
+	int fd;
+	int pidfd; /* -1 where the kernel has none */
+	struct event *readable;
+	struct event *died;
+	uint32_t pid;
+	uint32_t nic_id;
+	bool welcome; /* HELLO was accepted */
+	bool observer;
+};
+
+struct port {
+	struct segment seg;
+	struct emu_vport view;
+	struct session *owner;
+	uint32_t nic_id;
+	uint32_t ep_num;
+	uint64_t done; /* DMA: bytes of the descriptor at the queue's head already moved */
+};
+
+struct node {
+	struct segment seg;
+	struct emu_nic *nic;
+	struct port **ports; /* by number; `room` long */
+	uint32_t room;
+	uint64_t dma_active; /* NORMAL ports with work left from the last round */
+};
+
+/* Memory a client made shareable. */
+struct shared {
+	int fd; /* -1: slot is free */
+	uint32_t generation;
+	uint64_t len;
+	struct session *owner;
+	unsigned char *base; /* where the DMA engine has mapped it; NULL: not yet */
+};
+
+struct glexd {
+	pthread_mutex_t lock;
+	struct event_base *base;
+	struct event *acceptor;
+	struct event *leave; /* timer: nobody is here any more */
+	int listener;
+	const char *socket; /* as given: @abstract or a path */
+	bool private;	    /* leaves with its last client */
+	uint32_t linger_ms;
+
+	LIST_HEAD(, session) sessions;
+	uint32_t clients; /* sessions that keep a private glexd alive */
+	uint32_t next_session;
+	uint32_t next_turn; /* round robin */
+
+	struct node **nodes;
+	uint32_t node_room;
+	struct shared *shared;
+	uint32_t shared_room;
+
+	struct segment engine_seg;
+	struct emu_engine *engine;
+	struct emu_host host; /* the DMA thread's */
+	pthread_t dma_thread;
+	atomic_bool stopping;
+};
+
+/* segment.c: memory.  0 or -1 with errno; a failure is logged with what it was for. */
+int segment_create(struct segment *seg, const char *what, uint64_t size);
+void segment_destroy(struct segment *seg);
+
+/* node.c: NICs, ports, shared objects.  All with the lock held.  Return enum emu_ctl_status. */
+int node_get(struct glexd *glexd, uint32_t nic_id, struct node **node_p); /* creates it */
+struct node *node_find(struct glexd *glexd, uint32_t nic_id);
+struct port *port_find(struct glexd *glexd, uint32_t nic_id, uint32_t ep_num);
+int port_create(struct glexd *glexd, struct session *owner, const struct emu_ctl_port *want, struct port **port_p);
+void port_close(struct glexd *glexd, struct port *port);
+int shared_add(struct glexd *glexd, struct session *owner, int fd, uint64_t len, uint64_t *id_p);
+struct shared *shared_find(struct glexd *glexd, uint64_t id);
+void shared_remove(struct glexd *glexd, struct shared *shared);
+/* Calls fn for every port; stops when it returns true. */
+bool port_each(struct glexd *glexd, bool (*fn)(struct port *port, void *arg), void *arg);
+
+/* session.c: clients. */
+void session_accept(evutil_socket_t listener, short what, void *glexd);
+void session_end(struct session *session, const char *why);
+
+/* control.c: one request of a session.  fds: EMU_WIRE_FDS entries, -1 where none; replies' fds stay glexd's. */
+void control_serve(struct session *session, const struct emu_ctl_msg *request, int fd_in, struct emu_ctl_msg *reply,
+		   int fds_out[EMU_WIRE_FDS]);
+
+/* dma.c: the engine.  0 or -1 with errno. */
+int dma_start(struct glexd *glexd);
+void dma_stop(struct glexd *glexd);
+
+#endif /* GLEXD_H */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * node.c - emulated hosts: NICs, the ports on them, and shared objects.
+ *
+ * Tables are arrays of pointers that only grow.  A node is made when the first
+ * process is put on it and stays; ports and shared objects go with their owner.
+ * Everything here runs with glexd->lock held.
+ */
+#include <errno.h>
+#include <glex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cfg/log.h"
+#include "emulator/glexd/glexd.h"
+#include "emulator/host/attach.h"
+
+#define SHARED_MAX 65536u
+
+/* Makes *table hold index; 0 or -1. */
+static int grow(void *table, uint32_t *room, uint32_t index, size_t each)
+{
+	char **p = table, *bigger;
+	uint32_t want = *room ? *room : 16;
+
+	if (index < *room)
+		return 0;
+	while (want <= index)
+		want *= 2;
+	bigger = realloc(*p, want * each);
+	if (!bigger)
+		return -1;
+	memset(bigger + *room * each, 0, (want - *room) * each);
+	*p = bigger;
+	*room = want;
+	return 0;
+}
+
+struct node *node_find(struct glexd *glexd, uint32_t nic_id)
+{
+	return nic_id < glexd->node_room ? glexd->nodes[nic_id] : NULL;
+}
+
+int node_get(struct glexd *glexd, uint32_t nic_id, struct node **node_p)
+{
+	struct node *node = node_find(glexd, nic_id);
+
+	if (nic_id >= EMU_MAX_NICS)
+		return EMU_CTL_BAD;
+	if (!node) {
+		if (grow(&glexd->nodes, &glexd->node_room, nic_id, sizeof(glexd->nodes[0])) < 0)
+			return EMU_CTL_NO_MEMORY;
+		node = calloc(1, sizeof(*node));
+		if (!node || segment_create(&node->seg, "a NIC's memory table", sizeof(struct emu_nic)) < 0) {
+			free(node);
+			return EMU_CTL_NO_MEMORY;
+		}
+		node->nic = node->seg.base;
+		emu_seg_format(&node->nic->seg, EMU_MAGIC_NIC, node->seg.size);
+		node->nic->nic_id = nic_id;
+		node->nic->mmt_units = EMU_MMT_UNITS;
+		glexd->nodes[nic_id] = node;
+	}
+	*node_p = node;
+	return EMU_CTL_OK;
+}
+
+struct port *port_find(struct glexd *glexd, uint32_t nic_id, uint32_t ep_num)
+{
+	struct node *node = node_find(glexd, nic_id);
+
+	return node && ep_num < node->room ? node->ports[ep_num] : NULL;
+}
+
+/* The numbers a type may have: [*first, *end). */
+static bool class_of(uint32_t type, uint32_t *first, uint32_t *end)
+{
+	static const uint32_t bound[] = {0, EMU_FAST_EPS, EMU_HW_EPS, EMU_MAX_EPS};
+
+	if (type > GLEX_EP_TYPE_EMULATE)
+		return false;
+	*first = bound[type];
+	*end = bound[type + 1];
+	return true;
+}
+
+static int pick_number(struct node *node, const struct emu_ctl_port *want, uint32_t *num_p)
+{
+	uint32_t first, end, num;
+
+	if (!class_of(want->type, &first, &end))
+		return EMU_CTL_BAD;
+	if (want->ep_num != EMU_UNSET) {
+		if (want->ep_num < first || want->ep_num >= end)
+			return EMU_CTL_BAD;
+		*num_p = want->ep_num;
+		return want->ep_num < node->room && node->ports[want->ep_num] ? EMU_CTL_TAKEN : EMU_CTL_OK;
+	}
+	for (num = first; num < end; num++)
+		if (num >= node->room || !node->ports[num])
+			break;
+	*num_p = num;
+	return num < end ? EMU_CTL_OK : EMU_CTL_EXHAUSTED;
+}
+
+static bool is_capacity(uint32_t n, uint32_t max)
+{
+	return n != 0 && n <= max && (n & (n - 1)) == 0;
+}
+
+static int make_port(struct port *port, const struct emu_ctl_port *want)
+{
+	struct emu_vport_shape shape = {
+		.nic_id = port->nic_id,
+		.ep_num = port->ep_num,
+		.type = want->type,
+		.key = want->key,
+		.session = port->owner->id,
+		.pid = port->owner->pid,
+		.mpq_capacity = want->mpq_capacity,
+		.eq_capacity = want->eq_capacity,
+		.dq_capacity = want->type == GLEX_EP_TYPE_NORMAL ? want->dq_capacity : 0,
+	};
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t size = (emu_vport_size(&shape) + page - 1) / page * page;
+
+	if (segment_create(&port->seg, "an endpoint's queues", size) < 0)
+		return -1;
+	emu_vport_format(port->seg.base, size, &shape);
+	emu_vport_attach(&port->view, port->seg.base, size);
+	return 0;
+}
+
+int port_create(struct glexd *glexd, struct session *owner, const struct emu_ctl_port *want, struct port **port_p)
+{
+	struct node *node = node_find(glexd, owner->nic_id);
+	struct port *port;
+	uint32_t num;
+	int status;
+
+	if (!node || !is_capacity(want->mpq_capacity, EMU_MAX_HC_MPQ) ||
+	    !is_capacity(want->eq_capacity, EMU_MAX_HC_EQ) || !is_capacity(want->dq_capacity, EMU_MAX_DQ))
+		return EMU_CTL_BAD;
+	status = pick_number(node, want, &num);
+	if (status != EMU_CTL_OK)
+		return status;
+	if (grow(&node->ports, &node->room, num, sizeof(node->ports[0])) < 0)
+		return EMU_CTL_NO_MEMORY;
+	port = calloc(1, sizeof(*port));
+	if (!port)
+		return EMU_CTL_NO_MEMORY;
+	port->owner = owner;
+	port->nic_id = owner->nic_id;
+	port->ep_num = num;
+	if (make_port(port, want) < 0) {
+		free(port);
+		return EMU_CTL_NO_MEMORY;
+	}
+	node->ports[num] = port;
+	*port_p = port;
+	return EMU_CTL_OK;
+}
+
+void port_close(struct glexd *glexd, struct port *port)
+{
+	struct node *node = node_find(glexd, port->nic_id);
+
+	/* Senders that still have it mapped look at this word before each packet. */
+	atomic_store_explicit(&port->view.port->state, EMU_PORT_CLOSED, memory_order_release); /* relaxed: stronger */
+	emu_host_wake(&glexd->host, port->view.port);
+	emu_mmt_reclaim(node->nic, port->owner->id, port->ep_num);
+	node->ports[port->ep_num] = NULL;
+	segment_destroy(&port->seg);
+	free(port);
+}
+
+bool port_each(struct glexd *glexd, bool (*fn)(struct port *port, void *arg), void *arg)
+{
+	uint32_t n, i;
+
+	for (n = 0; n < glexd->node_room; n++) {
+		struct node *node = glexd->nodes[n];
+
+		for (i = 0; node && i < node->room; i++)
+			if (node->ports[i] && fn(node->ports[i], arg))
+				return true;
+	}
+	return false;
+}
+
+int shared_add(struct glexd *glexd, struct session *owner, int fd, uint64_t len, uint64_t *id_p)
+{
+	struct shared *shared;
+	uint32_t slot;
+
+	for (slot = 0; slot < glexd->shared_room; slot++)
+		if (!glexd->shared[slot].owner)
+			break;
+	if (slot >= SHARED_MAX)
+		return EMU_CTL_EXHAUSTED;
+	if (grow(&glexd->shared, &glexd->shared_room, slot, sizeof(glexd->shared[0])) < 0)
+		return EMU_CTL_NO_MEMORY;
+	shared = &glexd->shared[slot];
+	shared->fd = fd;
+	shared->generation++;
+	shared->len = len;
+	shared->owner = owner;
+	shared->base = NULL;
+	*id_p = emu_pair(shared->generation, slot);
+	return EMU_CTL_OK;
+}
+
+struct shared *shared_find(struct glexd *glexd, uint64_t id)
+{
+	struct shared *shared = emu_low(id) < glexd->shared_room ? &glexd->shared[emu_low(id)] : NULL;
+
+	return shared && shared->owner && shared->generation == emu_high(id) ? shared : NULL;
+}
+
+void shared_remove(struct glexd *glexd, struct shared *shared)
+{
+	(void)glexd;
+	if (shared->base)
+		munmap(shared->base, shared->len);
+	close(shared->fd);
+	shared->owner = NULL;
+	shared->base = NULL;
+	shared->fd = -1;
+}

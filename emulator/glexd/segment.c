@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * segment.c - shared memory without a name.
+ *
+ * The space is allocated before anyone maps it, and sealed against shrinking,
+ * so no process that holds it can ever get SIGBUS; the kernel frees it with the
+ * last descriptor and mapping.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cfg/log.h"
+#include "emulator/glexd/glexd.h"
+
+static int fail(struct segment *seg, const char *what, const char *step, uint64_t size, int error)
+{
+	glexi_error("%s for %s failed: %llu KiB: %s; see ulimit -f and the memory limits of this session", step, what,
+		    (unsigned long long)(size / 1024), strerror(error));
+	segment_destroy(seg);
+	errno = error;
+	return -1;
+}
+
+int segment_create(struct segment *seg, const char *what, uint64_t size)
+{
+	int error;
+
+	seg->base = NULL;
+	seg->size = size;
+	seg->fd = memfd_create("glex", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (seg->fd < 0)
+		return fail(seg, what, "creating shared memory", size, errno);
+	error = posix_fallocate(seg->fd, 0, (off_t)size);
+	if (error)
+		return fail(seg, what, "allocating shared memory", size, error);
+	if (fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return fail(seg, what, "sealing shared memory", size, errno);
+	seg->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, 0);
+	if (seg->base == MAP_FAILED) {
+		seg->base = NULL;
+		return fail(seg, what, "mapping shared memory", size, errno);
+	}
+	return 0;
+}
+
+void segment_destroy(struct segment *seg)
+{
+	if (seg->base)
+		munmap(seg->base, seg->size);
+	if (seg->fd >= 0)
+		close(seg->fd);
+	seg->base = NULL;
+	seg->fd = -1;
+}

@@ -1,0 +1,24 @@
+# The hardware model (in libglex and in glexd) and glexd.
+noinst_LTLIBRARIES += emulator/nic/libemunic.la
+emulator_nic_libemunic_la_SOURCES = \
+	emulator/abi/shm_layout.h emulator/abi/wire.h \
+	emulator/nic/ring.c emulator/nic/ring.h \
+	emulator/nic/vport.c emulator/nic/vport.h \
+	emulator/nic/mmt.c emulator/nic/mmt.h \
+	emulator/nic/move.c emulator/nic/move.h \
+	emulator/nic/exec.c emulator/nic/exec.h \
+	emulator/host/attach.c emulator/host/attach.h \
+	emulator/host/futex.h
+emulator_nic_libemunic_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+
+bin_PROGRAMS += emulator/glexd/glexd
+emulator_glexd_glexd_SOURCES = \
+	emulator/glexd/main.c \
+	emulator/glexd/glexd.h \
+	emulator/glexd/segment.c \
+	emulator/glexd/session.c \
+	emulator/glexd/control.c \
+	emulator/glexd/node.c \
+	emulator/glexd/dma.c
+emulator_glexd_glexd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) -pthread
+emulator_glexd_glexd_LDADD = emulator/nic/libemunic.la libglex/src/cfg/libglexcfg.la $(EVENT_LIBS) -lpthread

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * exec.c - descriptors: checks, data, events, in this order.
+ *
+ * I1  nothing is moved before port, key, bounds and access have been checked.
+ * I2  the remote event follows the last byte, the local event follows both.
+ * I3  a slot claimed here is published here.
+ */
+#include "emulator/nic/exec.h"
+
+#include <glex.h>
+#include <string.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+static uint32_t nic_of(uint64_t addr)
+{
+	glex_ep_addr_t a = {.v = addr};
+
+	return a.nic_id;
+}
+
+static uint32_t ep_of(uint64_t addr)
+{
+	glex_ep_addr_t a = {.v = addr};
+
+	return a.ep_num;
+}
+
+/*
+ * A sleeper adds itself to `sleepers` and then makes every other process order
+ * its memory (membarrier) before it looks at the queue a last time; so the
+ * plain load below, after the slot was published, cannot miss it.  Where some
+ * process has no membarrier, `fences` makes senders pay for the order instead.
+ */
+void emu_ring_bell(struct emu_host *host, struct emu_port *port)
+{
+	/* relaxed: see above; fences changes once, before the process that needs it sleeps */
+	if (!LIKELY(!atomic_load_explicit(&host->engine->fences, memory_order_relaxed)))
+		atomic_fetch_add_explicit(&port->sleepers, 0, memory_order_seq_cst); /* relaxed: stronger, as a fence */
+	if (LIKELY(atomic_load_explicit(&port->sleepers, memory_order_relaxed) == 0)) /* relaxed: see above */
+		return;
+	host->ops->wake(host, port);
+}
+
+static bool is_open(const struct emu_vport *to)
+{
+	/* relaxed: a port that closes right after is as if the packet had arrived a little earlier */
+	return atomic_load_explicit(&to->port->state, memory_order_relaxed) == EMU_PORT_OPEN;
+}
+
+static void count_lost(struct emu_ring_ctl *ctl)
+{
+	atomic_fetch_add_explicit(&ctl->lost, 1, memory_order_relaxed); /* relaxed: counter */
+}
+
+int emu_deliver_mp(struct emu_host *host, struct emu_vport *to, uint64_t src, const void *data, uint32_t len)
+{
+	uint32_t index;
+	struct emu_mp_slot *slot;
+
+	if (!LIKELY(is_open(to)))
+		return GLEX_ERR_STATUS_DEST_VP_STOP;
+	slot = emu_ring_claim(&to->mpq, host->session, &index);
+	if (!LIKELY(slot)) {
+		count_lost(&to->port->mpq);
+		return GLEX_ERR_STATUS_DEST_MPQ_FULL;
+	}
+	slot->flags = 0;
+	slot->len = (uint16_t)len;
+	slot->src = src;
+	if (len)
+		memcpy(slot->data, data, len);
+	emu_ring_publish(slot, index); /* I3 */
+	emu_ring_bell(host, to->port);
+	return EMU_OK;
+}
+
+int emu_deliver_event(struct emu_host *host, struct emu_vport *to, const uint64_t cookie[2])
+{
+	uint32_t index;
+	struct emu_event_slot *slot;
+
+	if (!LIKELY(is_open(to)))
+		return GLEX_ERR_STATUS_DEST_VP_STOP;
+	slot = emu_ring_claim(&to->eq, host->session, &index);
+	if (!LIKELY(slot)) {
+		count_lost(&to->port->eq);
+		return GLEX_ERR_STATUS_DEST_EQ_FULL;
+	}
+	slot->flags = 0;
+	slot->cookie[0] = cookie[0];
+	slot->cookie[1] = cookie[1];
+	emu_ring_publish(slot, index); /* I3 */
+	emu_ring_bell(host, to->port);
+	return EMU_OK;
+}
+
+int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint64_t offset, uint64_t len,
+		     struct emu_region *region)
+{
+	if (!emu_mmt_find(nic, handle, region))
+		return GLEX_ERR_STATUS_ATT;
+	if (region->ep_num != ep_num || offset > region->len || len > region->len - offset)
+		return GLEX_ERR_STATUS_MMT;
+	return EMU_OK;
+}
+
+static int check_remote(struct emu_host *host, const struct emu_desc *desc, struct emu_region *region)
+{
+	uint32_t access = desc->op == EMU_OP_GET ? GLEX_MEM_READ : GLEX_MEM_WRITE;
+	struct emu_nic *nic = host->ops->nic(host, nic_of(desc->dst));
+	int status;
+
+	if (!nic)
+		return GLEX_ERR_STATUS_DEST_VP_STOP;
+	status = emu_check_region(nic, desc->rmt_mh, ep_of(desc->dst), desc->rmt_offset, desc->len, region);
+	if (status == EMU_OK && (region->key != desc->rmt_key || !(region->access & access)))
+		status = GLEX_ERR_STATUS_MMT;
+	return status;
+}
+
+static int status_of(enum emu_reach reach)
+{
+	switch (reach) {
+	case EMU_REACH_OK:
+		return EMU_OK;
+	case EMU_REACH_GONE:
+		return GLEX_ERR_STATUS_DEST_HOST_DEAD;
+	case EMU_REACH_FAULT:
+		return GLEX_ERR_STATUS_ATT;
+	case EMU_REACH_REFUSED:
+		break;
+	}
+	return GLEX_ERR_STATUS_PCIE_READ;
+}
+
+static struct emu_vport *target_of(struct emu_host *host, const struct emu_desc *desc)
+{
+	struct emu_vport *to = host->ops->port(host, nic_of(desc->dst), ep_of(desc->dst));
+
+	return to && is_open(to) ? to : NULL;
+}
+
+int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, uint64_t done,
+		  uint64_t n)
+{
+	struct emu_region remote, local;
+	struct emu_nic *nic;
+	int status;
+
+	if (!target_of(host, desc))
+		return GLEX_ERR_STATUS_DEST_VP_STOP;
+	status = check_remote(host, desc, &remote);
+	if (status != EMU_OK || n == 0)
+		return status;
+	nic = host->ops->nic(host, from->port->nic_id);
+	status = nic ? emu_check_region(nic, desc->local_mh, from->port->ep_num, desc->local_offset, desc->len, &local)
+		     : GLEX_ERR_STATUS_SRC_HOST_DEAD;
+	if (status != EMU_OK)
+		return status;
+	if (desc->op == EMU_OP_PUT)
+		return status_of(
+			emu_move(host, &remote, desc->rmt_offset + done, &local, desc->local_offset + done, n));
+	return status_of(emu_move(host, &local, desc->local_offset + done, &remote, desc->rmt_offset + done, n));
+}
+
+static int exec_imm_put(struct emu_host *host, const struct emu_desc *desc, const void *imm)
+{
+	struct emu_region remote;
+	int status;
+
+	if (!target_of(host, desc))
+		return GLEX_ERR_STATUS_DEST_VP_STOP;
+	status = check_remote(host, desc, &remote);
+	if (status != EMU_OK || desc->len == 0)
+		return status;
+	return status_of(emu_move_from(host, &remote, desc->rmt_offset, imm, desc->len));
+}
+
+int emu_exec_finish(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc)
+{
+	struct emu_vport *to;
+	int status = EMU_OK, local = EMU_OK;
+
+	if (desc->flag & GLEX_FLAG_REMOTE_EVT) {
+		to = target_of(host, desc);
+		status = to ? emu_deliver_event(host, to, desc->rmt_evt) : GLEX_ERR_STATUS_DEST_VP_STOP;
+	}
+	/* The data has moved, so the poster's event is due even when the target's was lost. */
+	if (desc->flag & GLEX_FLAG_LOCAL_EVT && desc->op != EMU_OP_IMM_PUT)
+		local = emu_deliver_event(host, from, desc->local_evt);
+	return status != EMU_OK ? status : local;
+}
+
+int emu_exec(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm)
+{
+	struct emu_vport *to;
+	glex_ep_addr_t src;
+	int status;
+
+	if (desc->op == EMU_OP_MP) {
+		to = target_of(host, desc);
+		src.v = 0;
+		src.ep_num = (uint16_t)from->port->ep_num;
+		src.nic_id = from->port->nic_id;
+		return to ? emu_deliver_mp(host, to, src.v, imm, desc->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
+	}
+	status = desc->op == EMU_OP_IMM_PUT ? exec_imm_put(host, desc, imm)
+					    : emu_exec_move(host, from, desc, 0, desc->len);
+	return status == EMU_OK ? emu_exec_finish(host, from, desc) : status;
+}
+
+static uint32_t err_op(uint32_t op)
+{
+	switch (op) {
+	case EMU_OP_MP:
+		return GLEX_ERR_OP_IMM_MP;
+	case EMU_OP_IMM_PUT:
+		return GLEX_ERR_OP_IMM_RDMA_PUT;
+	case EMU_OP_PUT:
+		return GLEX_ERR_OP_RDMA_PUT;
+	default:
+		return GLEX_ERR_OP_RDMA_GET;
+	}
+}
+
+void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, int status)
+{
+	uint32_t index;
+	struct emu_err_slot *slot = emu_ring_claim(&from->err, host->session, &index);
+
+	if (!slot) {
+		count_lost(&from->port->err);
+		return;
+	}
+	slot->flags = 0;
+	slot->op = err_op(desc->op);
+	slot->status = (uint32_t)status;
+	slot->rmt_nic_id = nic_of(desc->dst);
+	slot->rmt_ep_num = ep_of(desc->dst);
+	slot->data[0] = desc->op == EMU_OP_MP ? desc->len : desc->rmt_mh;
+	slot->data[1] = desc->op == EMU_OP_MP ? 0 : desc->rmt_offset;
+	slot->data[2] = desc->op == EMU_OP_MP ? 0 : desc->len;
+	emu_ring_publish(slot, index); /* I3 */
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * exec.h - what one NIC does with one descriptor.
+ *
+ * No globals, no threads, no system calls of its own: everything outside comes
+ * through struct emu_host.  Linked into libglex (the poster turns the crank) and
+ * into glexd (its DMA engine does).  A caller serialises the requests of one
+ * sending port; requests of different ports may be executed at once.
+ */
+#ifndef EMU_EXEC_H
+#define EMU_EXEC_H
+
+#include "emulator/nic/move.h"
+
+#define EMU_OK (-1) /* else an enum glex_err_req_status */
+
+/* Puts an MP into the target's MPQ.  Returns EMU_OK or the status for the sender. */
+int emu_deliver_mp(struct emu_host *host, struct emu_vport *to, uint64_t src, const void *data, uint32_t len);
+
+/* Puts an event into a port's EQ. */
+int emu_deliver_event(struct emu_host *host, struct emu_vport *to, const uint64_t cookie[2]);
+
+/* Wakes the port's sleepers if there are any; deliver_* have done so. */
+void emu_ring_bell(struct emu_host *host, struct emu_port *port);
+
+/*
+ * Executes a descriptor posted on `from`: checks, moves, raises events.  imm is
+ * the immediate data of an MP or immediate PUT.  Returns EMU_OK or what went
+ * wrong; then nothing was raised at either side (but DEST_EQ_FULL: the data is
+ * in place) and the caller reports it with emu_report.
+ */
+int emu_exec(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm);
+
+/*
+ * One piece of a PUT or GET, for an engine that must not stay with one request
+ * too long: moves [done, done+n) after the same checks.  emu_exec_finish then
+ * raises the events.
+ */
+int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, uint64_t done,
+		  uint64_t n);
+int emu_exec_finish(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc);
+
+/* Checks a handle for an access at a port's side.  EMU_OK and *region, or ATT or MMT. */
+int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint64_t offset, uint64_t len,
+		     struct emu_region *region);
+
+/* Tells the sending port that a request came to nothing. */
+void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, int status);
+
+#endif /* EMU_EXEC_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mmt.h - the memory table of a NIC: which regions are registered, who may do
+ * what with them, and how they are reached.
+ *
+ * An entry goes free -> claimed -> valid -> free.  `stamp` = {generation, session}
+ * says whose it is; `valid` = the generation whose fields may be used.  The
+ * handle holds index and generation, so a handle of a region that was revoked,
+ * even if the entry is in use again, never matches.
+ *
+ * at once     register/revoke: any process, each its own entries | check: everybody | reclaim:
+ *             glexd, for sessions that ended | all together: yes
+ * label       access                     order     pairs     says
+ * MMT-R1      owner  stamp by CAS        release   MMT-A1    the entry is this session's; glexd may free it if it dies
+ * MMT-A1      anyone load stamp          acquire   MMT-R1    who owns it
+ * MMT-R2      owner  fields              release   MMT-A2    written while valid differs from the handle's generation
+ * MMT-A2      reader load fields         acquire   MMT-R2    if a field is of a later generation, MMT-A4 sees valid changed
+ * MMT-R3      owner  valid = generation  release   MMT-A3    the fields are complete
+ * MMT-A3      reader load valid          acquire   MMT-R3    before the fields
+ * MMT-R4      owner  valid = 0           release   MMT-A4    before any field is written again
+ * MMT-A4      reader load valid          acquire   MMT-R4    after the fields: they were not touched in between
+ * crash       the owner dies anywhere: glexd frees every entry stamped with its session
+ * progress    check is wait-free; register is lock-free; linearisation points MMT-R3 and MMT-R4
+ */
+#ifndef EMU_MMT_H
+#define EMU_MMT_H
+
+#include <stdbool.h>
+
+#include "emulator/abi/shm_layout.h"
+
+/* What one needs to know of a region to move its bytes. */
+struct emu_region {
+	uint64_t addr; /* in the owner's address space */
+	uint64_t len;
+	uint64_t map; /* EMU_WAY_MAP: the shared object ... */
+	uint64_t map_offset; /* ... and where in it the region begins */
+	uint32_t key;
+	uint32_t pid;
+	uint32_t session;
+	uint32_t ep_num;
+	uint32_t access;
+	enum emu_way way;
+};
+
+/* Enters a region; the handle's bits into *handle_p.  False: the table is full. */
+bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint64_t *handle_p);
+
+/* Frees it if the handle is this session's region on that endpoint.  False: it is not. */
+bool emu_mmt_revoke(struct emu_nic *nic, uint64_t handle, uint32_t session, uint32_t ep_num);
+
+/* Looks a handle up.  False: unknown or revoked. */
+bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *region);
+
+/* Frees all entries of a session (ep_num UINT32_MAX), or those on one of its endpoints.  Returns how many. */
+uint32_t emu_mmt_reclaim(struct emu_nic *nic, uint32_t session, uint32_t ep_num);
+
+#endif /* EMU_MMT_H */

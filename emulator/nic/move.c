@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * move.c - how the bytes of a PUT or GET get there.
+ *
+ *               dst directly reachable         dst private to another process
+ *   src direct  emu_copy_ordered               write
+ *   src private read                           read into bounce, write, in pieces
+ *
+ * Directly reachable: the mover's own memory, or a shared object mapped here.
+ * Stores that a third process may poll go through emu_copy_ordered or the
+ * `tail` of write: the last word must not be visible before the rest.
+ */
+#include "emulator/nic/move.h"
+
+#include <string.h>
+
+#include "emulator/nic/ring.h"
+
+#define ASCENDING_MAX 128u /* below this the order is kept word by word */
+
+uint32_t emu_tail_of(uint64_t end, uint64_t len)
+{
+	uint32_t word = 8;
+
+	while (word > 1 && (word > len || end % word != 0))
+		word /= 2;
+	return word;
+}
+
+/* Stores one naturally aligned word after everything before it. */
+static void store_word(unsigned char *dst, const unsigned char *src, uint32_t word)
+{
+	uint64_t v8;
+	uint32_t v4;
+	uint16_t v2;
+
+	/* Pollers read these with whatever they like; release orders them behind the bytes before. */
+	switch (word) {
+	case 8:
+		memcpy(&v8, src, 8);
+		__atomic_store_n((uint64_t *)(void *)dst, v8, __ATOMIC_RELEASE);
+		return;
+	case 4:
+		memcpy(&v4, src, 4);
+		__atomic_store_n((uint32_t *)(void *)dst, v4, __ATOMIC_RELEASE);
+		return;
+	case 2:
+		memcpy(&v2, src, 2);
+		__atomic_store_n((uint16_t *)(void *)dst, v2, __ATOMIC_RELEASE);
+		return;
+	default:
+		__atomic_store_n(dst, *src, __ATOMIC_RELEASE);
+	}
+}
+
+/* The longest aligned word at dst that is not longer than len. */
+static uint32_t head_of(const unsigned char *dst, uint64_t len)
+{
+	uint32_t word = 8;
+
+	while (word > len || (uintptr_t)dst % word != 0)
+		word /= 2;
+	return word;
+}
+
+void emu_copy_ordered(void *dst_, const void *src_, uint64_t len)
+{
+	unsigned char *dst = dst_;
+	const unsigned char *src = src_;
+	uint32_t tail;
+
+	if (len > ASCENDING_MAX) {
+		tail = emu_tail_of((uintptr_t)dst + len, len);
+		memmove(dst, src, len - tail); /* a process may PUT within its own memory, overlapping */
+		store_word(dst + len - tail, src + len - tail, tail);
+		return;
+	}
+	while (len > 0) {
+		uint32_t word = head_of(dst, len);
+
+		store_word(dst, src, word);
+		dst += word;
+		src += word;
+		len -= word;
+	}
+}
+
+/* Where offset of the region lies in this process; NULL: only by attach. */
+static unsigned char *direct(struct emu_host *host, const struct emu_region *region, uint64_t offset, uint64_t len)
+{
+	unsigned char *base;
+
+	if (region->session == host->session)
+		return (unsigned char *)(uintptr_t)(region->addr + offset);
+	if (region->way != EMU_WAY_MAP)
+		return NULL;
+	base = host->ops->map(host, region->map, region->map_offset + offset + len);
+	return base ? base + region->map_offset + offset : NULL;
+}
+
+static void count(struct emu_host *host, bool attached)
+{
+	_Atomic uint64_t *n;
+
+	if (!host->by)
+		return;
+	n = attached ? &host->by->by_attach : &host->by->by_map;
+	/* relaxed: counter, one writer */
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/* Both ends are private memory of other processes: only glexd meets this. */
+static enum emu_reach move_bounced(struct emu_host *host, const struct emu_region *dst, uint64_t to,
+				   const struct emu_region *src, uint64_t from, uint64_t len)
+{
+	enum emu_reach reach = EMU_REACH_REFUSED;
+
+	if (!host->bounce)
+		return reach;
+	while (len > 0) {
+		uint64_t n = len < host->bounce_size ? len : host->bounce_size;
+		uint32_t tail = n == len ? emu_tail_of(to + n, n) : 0;
+
+		reach = host->ops->read(host, src->pid, host->bounce, from, n);
+		if (reach == EMU_REACH_OK)
+			reach = host->ops->write(host, dst->pid, host->bounce, to, n, tail);
+		if (reach != EMU_REACH_OK)
+			break;
+		from += n;
+		to += n;
+		len -= n;
+	}
+	return reach;
+}
+
+enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, const void *src,
+			     uint64_t len)
+{
+	unsigned char *to = direct(host, dst, dst_off, len);
+	uint64_t there = dst->addr + dst_off;
+
+	count(host, !to);
+	if (!to)
+		return host->ops->write(host, dst->pid, src, there, len, emu_tail_of(there + len, len));
+	emu_copy_ordered(to, src, len);
+	return EMU_REACH_OK;
+}
+
+enum emu_reach emu_move(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off,
+			const struct emu_region *src, uint64_t src_off, uint64_t len)
+{
+	unsigned char *from = direct(host, src, src_off, len);
+	unsigned char *to;
+
+	if (from)
+		return emu_move_from(host, dst, dst_off, from, len);
+	to = direct(host, dst, dst_off, len);
+	count(host, true);
+	if (to)
+		return host->ops->read(host, src->pid, to, src->addr + src_off, len);
+	return move_bounced(host, dst, dst->addr + dst_off, src, src->addr + src_off, len);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * move.h - bytes from one region to another, and what the model needs of the
+ * process that turns its crank: libglex in the poster, or glexd.
+ */
+#ifndef EMU_MOVE_H
+#define EMU_MOVE_H
+
+#include "emulator/nic/mmt.h"
+#include "emulator/nic/vport.h"
+
+/* The result of reaching memory; the errno-like causes are the host's to log. */
+enum emu_reach { EMU_REACH_OK, EMU_REACH_GONE, EMU_REACH_FAULT, EMU_REACH_REFUSED };
+
+struct emu_host;
+
+/* Everything here may be called from the post path: none may block for long. */
+struct emu_host_ops {
+	/* The port, or NULL when there is none (any more).  Valid until the crank's caller returns. */
+	struct emu_vport *(*port)(struct emu_host *host, uint32_t nic_id, uint32_t ep_num);
+	/* The memory table of that node, or NULL. */
+	struct emu_nic *(*nic)(struct emu_host *host, uint32_t nic_id);
+	/* Where the shared object {generation, slot} is mapped here, at least `len` bytes of it; NULL: cannot be had. */
+	unsigned char *(*map)(struct emu_host *host, uint64_t map, uint64_t len);
+	/* Copies between here and the private memory of pid.  A tail > 0: the last `tail` bytes are stored last. */
+	enum emu_reach (*read)(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len);
+	enum emu_reach (*write)(struct emu_host *host, uint32_t pid, const void *here, uint64_t there, uint64_t len,
+				uint32_t tail);
+	/* Wakes who sleeps on the port. */
+	void (*wake)(struct emu_host *host, struct emu_port *port);
+};
+
+/* Who turns the crank.  Embedded in the caller's own structure. */
+struct emu_host {
+	const struct emu_host_ops *ops;
+	struct emu_engine *engine;
+	uint32_t session; /* claims slots under this name, and reaches its own regions directly */
+	unsigned char *bounce; /* for moves between two private memories; NULL where that cannot be */
+	uint64_t bounce_size;
+	struct emu_port_counters *by; /* counts the ways taken; may be NULL */
+};
+
+/*
+ * Copies so that a process that polls dst sees what the interface promises: up
+ * to 128 bytes in ascending order, and always the last naturally aligned word
+ * (8, 4, 2 or 1 bytes) at the very end.
+ */
+void emu_copy_ordered(void *dst, const void *src, uint64_t len);
+
+/* Length of that last word for a copy that ends at address end. */
+uint32_t emu_tail_of(uint64_t end, uint64_t len);
+
+/* Moves len bytes from src+src_off to dst+dst_off.  The ranges have been checked. */
+enum emu_reach emu_move(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off,
+			const struct emu_region *src, uint64_t src_off, uint64_t len);
+
+/* The same from plain memory of the caller. */
+enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, const void *src,
+			     uint64_t len);
+
+#endif /* EMU_MOVE_H */

@@ -1,0 +1,62 @@
+# libglex.so, its headers and tools.
+include_HEADERS += libglex/include/glex.h libglex/include/glex_ext.h
+pkgconfig_DATA += libglex/libglex.pc
+EXTRA_DIST += libglex/libglex.map
+
+noinst_LTLIBRARIES += libglex/src/cfg/libglexcfg.la
+libglex_src_cfg_libglexcfg_la_SOURCES = \
+	libglex/src/cfg/cfg.h libglex/src/cfg/log.h \
+	libglex/src/cfg/table.c libglex/src/cfg/parse.c libglex/src/cfg/log.c
+libglex_src_cfg_libglexcfg_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+
+# Talking to glexd: the library does, and glex_info, which looks without being a client.
+noinst_LTLIBRARIES += libglex/src/backend/nic/libglexctl.la
+libglex_src_backend_nic_libglexctl_la_SOURCES = \
+	libglex/src/backend/nic/ctl.c libglex/src/backend/nic/ctl.h libglex/src/backend/nic/launch.c
+libglex_src_backend_nic_libglexctl_la_CPPFLAGS = $(AM_CPPFLAGS) -DGLEX_BINDIR='"$(bindir)"'
+libglex_src_backend_nic_libglexctl_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+
+lib_LTLIBRARIES += libglex/libglex.la
+libglex_libglex_la_SOURCES = \
+	libglex/src/core/priv.h \
+	libglex/src/core/device.c \
+	libglex/src/core/endpoint.c \
+	libglex/src/core/mem.c \
+	libglex/src/core/mpq.c \
+	libglex/src/core/eq.c \
+	libglex/src/core/wait.c \
+	libglex/src/core/error.c \
+	libglex/src/core/coll.c \
+	libglex/src/core/config.c \
+	libglex/src/core/status.c \
+	libglex/src/backend/backend.h \
+	libglex/src/backend/nic/nic.h \
+	libglex/src/backend/nic/nic.c \
+	libglex/src/backend/nic/peer.c \
+	libglex/src/backend/nic/memory.c \
+	libglex/src/backend/nic/post.c
+libglex_libglex_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
+libglex_libglex_la_LIBADD = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la -lpthread
+libglex_libglex_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(GLEX_VERSION_INFO) -no-undefined
+if HAVE_VERSION_SCRIPT
+if !SANITIZED
+libglex_libglex_la_LDFLAGS += -Wl,--version-script=$(top_srcdir)/libglex/libglex.map
+endif
+endif
+libglex_libglex_la_DEPENDENCIES = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la $(top_srcdir)/libglex/libglex.map
+
+# ---- tools ------------------------------------------------------------------
+bin_PROGRAMS += libglex/tools/glex_perf
+# glex_info joins here with its device section
+EXTRA_PROGRAMS = libglex/tools/glex_info
+libglex_tools_glex_info_SOURCES = \
+	libglex/tools/glex_info.c libglex/tools/glex_info.h libglex/tools/glex_info_config.c
+libglex_tools_glex_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libglex_tools_glex_info_LDADD = libglex/src/backend/nic/libglexctl.la libglex/libglex.la libglex/src/cfg/libglexcfg.la $(JANSSON_LIBS) -lpthread
+libglex_tools_glex_perf_SOURCES = \
+	libglex/tools/glex_perf.c libglex/tools/perf.h \
+	libglex/tools/perf_base.c libglex/tools/perf_base.h libglex/tools/perf_bw.c libglex/tools/perf_lat.c \
+	libglex/tools/perf_options.c libglex/tools/perf_out.c libglex/tools/perf_plan.c libglex/tools/perf_rate.c \
+	libglex/tools/perf_raw.c libglex/tools/perf_raw.h libglex/tools/perf_side.c libglex/tools/perf_stream.h
+libglex_tools_glex_perf_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -pthread
+libglex_tools_glex_perf_LDADD = libglex/libglex.la $(JANSSON_LIBS) -lpthread

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * backend.h - what stands between the API (core/) and whatever plays the NIC.
+ *
+ * Cold calls go through a table, chosen once when the device is opened.  The hot
+ * ones do not: a backend puts its three posting functions into the public
+ * endpoint, and shows its queues as rings that core/ reads without calling it.
+ */
+#ifndef GLEXI_BACKEND_H
+#define GLEXI_BACKEND_H
+
+#ifndef GLEXI_BUILD
+#error "backend.h is not for users"
+#endif
+
+#include <glex.h>
+#include <glex_ext.h>
+
+#include "emulator/nic/ring.h"
+
+struct glexi_device;
+struct glexi_ep;
+struct glexi_queue;
+
+/* Keep sorted.  Every member is set.  Callers have checked pointers and ranges that need no backend to judge. */
+struct glexi_be_ops {
+	const char *name;
+
+	/* Shareable memory; core has rounded len up to pages. */
+	glex_ret_t (*alloc)(struct glexi_device *dev, uint64_t len, void **addr_p);
+
+	/* True while the NIC behind the device answers.  May make a system call; never waits. */
+	bool (*alive)(struct glexi_device *dev);
+
+	/* The other end of open; all endpoints are gone. */
+	void (*close)(struct glexi_device *dev);
+
+	/* Fills ep: pub, addr, attr (assigned number, real capacities), queues, counters, be. */
+	glex_ret_t (*ep_create)(struct glexi_ep *ep);
+
+	/* Completes what is queued, frees everything ep_create made.  Nobody uses the endpoint any more. */
+	void (*ep_destroy)(struct glexi_ep *ep);
+
+	/*
+	 * Sleeps at most ns nanoseconds, unless the slot at queue->read is there
+	 * already or arrives.  May return early for any reason.
+	 */
+	void (*ep_sleep)(struct glexi_ep *ep, struct glexi_queue *queue, uint64_t ns);
+
+	/* addr was given by alloc, or INVALID_PARAM. */
+	glex_ret_t (*free)(struct glexi_device *dev, void *addr);
+
+	/* In the child of a fork: touch nothing shared, drop nothing. */
+	void (*forked)(struct glexi_device *dev);
+
+	glex_ret_t (*mem_deregister)(struct glexi_ep *ep, glex_mem_handle_t mh);
+	glex_ret_t (*mem_register)(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
+
+	/* Connects; sets dev->be. */
+	glex_ret_t (*open)(struct glexi_device *dev);
+
+	void (*query)(struct glexi_device *dev, struct glex_device_attr *attr);
+};
+
+extern const struct glexi_be_ops glexi_nic_ops;
+
+#endif /* GLEXI_BACKEND_H */

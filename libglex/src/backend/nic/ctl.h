@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ctl.h - the client's end of glexd's control socket.
+ *
+ * One call at a time; calls of several threads queue on a mutex.  Also used by
+ * tools that only look (observer).
+ */
+#ifndef GLEXI_CTL_H
+#define GLEXI_CTL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/un.h>
+
+#include <glex.h>
+
+#include "emulator/abi/wire.h"
+
+struct nic_ctl {
+	pthread_mutex_t lock;
+	int fd; /* -1: closed */
+	char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+};
+
+/*
+ * Connects to the glexd of this user and job, starting it if `start` and it is
+ * a private one, and says hello.  fds: engine and NIC, -1 for an observer.
+ * GLEX_SYS_ERR, GLEX_ACCESS_ERR; the cause has been logged.  Without `start` an
+ * absent glexd is GLEX_NO_MP, not logged.
+ */
+glex_ret_t nic_ctl_open(struct nic_ctl *ctl, bool start, struct emu_ctl_hello_reply *welcome, int fds[EMU_WIRE_FDS]);
+void nic_ctl_close(struct nic_ctl *ctl);
+
+/*
+ * One request and its reply.  fd_in: passed along, -1 for none; stays the
+ * caller's.  fds_out: EMU_WIRE_FDS entries, the caller's to close, -1 where none;
+ * may be NULL.  Returns an emu_ctl_status, or -1: glexd does not answer.
+ */
+int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int fd_in, int *fds_out);
+
+/* True unless glexd has closed its end.  Never waits. */
+bool nic_ctl_alive(struct nic_ctl *ctl);
+
+/* launch.c: the socket's name into name (size bytes): 0, or -1 logged.  *private_p: we may start it. */
+int nic_socket_name(char *name, size_t size, bool *private_p);
+
+/* launch.c: starts a private glexd; it listens on return.  0 or -1 logged. */
+int nic_start_glexd(const char *name);
+
+#endif /* GLEXI_CTL_H */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * launch.c - which glexd is ours, and starting it.
+ *
+ * Processes of one job must find the same one without having talked: the name
+ * is an abstract socket made of the user and the job.  The job is GLEX_JOB, the
+ * Slurm step, or under an MPI launcher the number of its mpiexec process, which
+ * all ranks and all processes they spawn have as their parent's parent; without
+ * any of them all programs of the user share one.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/nic/ctl.h"
+#include "cfg/cfg.h"
+#include "cfg/log.h"
+
+extern char **environ;
+
+/* The parent of a process, from the kernel; 0 if it cannot be told. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], text[512], *after;
+	int fd, parent = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	after = strrchr(text, ')'); /* the program's name may hold anything */
+	if (!after || sscanf(after, ") %*c %d", &parent) != 1)
+		return 0;
+	return parent;
+}
+
+/* Into job: what names this job, "" where nothing does. */
+static void job_name(char *job, size_t size)
+{
+	const struct glexi_cfg *cfg = glexi_cfg();
+	pid_t launcher;
+
+	job[0] = '\0';
+	if (cfg->job[0]) {
+		snprintf(job, size, "-%s", cfg->job);
+	} else if (cfg->slurm_job_id[0]) {
+		snprintf(job, size, "-slurm%s.%s", cfg->slurm_job_id, cfg->slurm_step_id);
+	} else if (cfg->pmi_rank != GLEXI_CFG_UNSET) {
+		launcher = parent_of(getppid());
+		if (launcher > 1)
+			snprintf(job, size, "-mpi%d", (int)launcher);
+	}
+}
+
+int nic_socket_name(char *name, size_t size, bool *private_p)
+{
+	const struct glexi_cfg *cfg = glexi_cfg();
+	char job[256];
+	int n;
+
+	*private_p = cfg->socket[0] == '\0';
+	if (*private_p) {
+		job_name(job, sizeof(job));
+		n = snprintf(name, size, "@glex-%u%s", (unsigned)geteuid(), job);
+	} else {
+		n = snprintf(name, size, "%s", cfg->socket);
+	}
+	if ((size_t)n < size - 1)
+		return 0;
+	glexi_error("the socket's name is too long: %d characters, the system takes %zu; shorten GLEX_SOCKET or "
+		    "GLEX_JOB",
+		    n, size - 2);
+	return -1;
+}
+
+/* Into path: the glexd that belongs to this library: GLEX_GLEXD, the one beside us, the one configured. */
+static void find_glexd(char *path, size_t size)
+{
+	const char *given = glexi_cfg()->glexd;
+	Dl_info self;
+	char *slash;
+
+	if (given[0]) {
+		snprintf(path, size, "%s", given);
+		return;
+	}
+	if (dladdr((void *)(uintptr_t)find_glexd, &self) && self.dli_fname && strchr(self.dli_fname, '/')) {
+		char dir[PATH_MAX];
+
+		snprintf(dir, sizeof(dir), "%s", self.dli_fname);
+		slash = strrchr(dir, '/');
+		*slash = '\0';
+		snprintf(path, size, "%s/../bin/glexd", dir);
+		if (access(path, X_OK) == 0)
+			return;
+	}
+	snprintf(path, size, "%s/glexd", GLEX_BINDIR);
+}
+
+int nic_start_glexd(const char *name)
+{
+	char path[PATH_MAX], program[] = "glexd", flag[] = "--private", option[] = "--socket";
+	char *argv[] = {program, flag, option, (char *)(uintptr_t)name, NULL};
+	int error, status = 0;
+	pid_t pid, got;
+
+	find_glexd(path, sizeof(path));
+	glexi_debug("starting %s for %s", path, name);
+	error = posix_spawn(&pid, path, NULL, NULL, argv, environ);
+	if (error) {
+		glexi_error("cannot start glexd: %s: %s; install it there or set GLEX_GLEXD", path, strerror(error));
+		return -1;
+	}
+	/* It goes into the background once it listens; what we wait for here is its starter. */
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	if (got == pid && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
+		glexi_error("glexd at %s ended with status %d before it listened; see its message above", path,
+			    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+		return -1;
+	}
+	return 0; /* ECHILD: the program reaps all its children itself; connecting will tell */
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nic.c - the backend over the NIC emulator: device and endpoints.
+ */
+#include "backend/nic/nic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cfg/cfg.h"
+#include "cfg/log.h"
+#include "emulator/host/futex.h"
+
+/* ---- device ---------------------------------------------------------------- */
+
+/* Maps and checks a segment; NULL logged.  Closes fd. */
+static void *map_checked(int fd, uint64_t magic, const char *what)
+{
+	struct stat st;
+	void *base = MAP_FAILED;
+	const char *wrong;
+
+	if (fstat(fd, &st) == 0)
+		base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	close(fd);
+	if (base == MAP_FAILED) {
+		glexi_error("mapping %s failed: %s", what, strerror(errno));
+		return NULL;
+	}
+	wrong = emu_seg_check(base, magic, (uint64_t)st.st_size);
+	if (!wrong)
+		return base;
+	glexi_error("%s cannot be used: %s", what, wrong);
+	munmap(base, (size_t)st.st_size);
+	return NULL;
+}
+
+static void free_device(struct nic_device *dev)
+{
+	nic_ctl_close(&dev->ctl);
+	nic_peers_free(dev);
+	nic_allocs_free(dev);
+	if (dev->engine)
+		munmap(dev->engine, dev->engine->seg.total_size);
+	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->ep_lock);
+	pthread_mutex_destroy(&dev->ctl.lock);
+	free(dev);
+}
+
+static glex_ret_t device_open(struct glexi_device *device)
+{
+	struct nic_device *dev = calloc(1, sizeof(*dev));
+	int fds[EMU_WIRE_FDS];
+	glex_ret_t ret;
+
+	if (!dev)
+		return GLEX_NO_MEM_RESOURCE;
+	dev->dev = device;
+	LIST_INIT(&dev->allocs);
+	LIST_INIT(&dev->eps);
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->ep_lock, NULL);
+	ret = nic_ctl_open(&dev->ctl, true, &dev->welcome, fds);
+	if (ret != GLEX_SUCCESS) {
+		pthread_mutex_destroy(&dev->lock);
+		pthread_mutex_destroy(&dev->ep_lock);
+		free(dev);
+		return ret;
+	}
+	dev->engine = map_checked(fds[0], EMU_MAGIC_ENGINE, "the engine's switches");
+	dev->nic = map_checked(fds[1], EMU_MAGIC_NIC, "the NIC's memory table");
+	if (!dev->engine || !dev->nic || !nic_peer_add_own(dev)) {
+		free_device(dev);
+		return GLEX_SYS_ERR;
+	}
+	device->be = dev;
+	glexi_info("device 0 is NIC %u of glexd %u at %s", dev->welcome.nic_id, dev->welcome.glexd_pid, dev->ctl.name);
+	return GLEX_SUCCESS;
+}
+
+static void device_close(struct glexi_device *device)
+{
+	free_device(device->be);
+}
+
+static bool device_alive(struct glexi_device *device)
+{
+	struct nic_device *dev = device->be;
+
+	return nic_ctl_alive(&dev->ctl);
+}
+
+/* The child's copy of the socket would keep the session alive after the parent's death. */
+static void device_forked(struct glexi_device *device)
+{
+	struct nic_device *dev = device->be;
+
+	nic_ctl_close(&dev->ctl);
+}
+
+static void device_query(struct glexi_device *device, struct glex_device_attr *attr)
+{
+	struct nic_device *dev = device->be;
+
+	*attr = (struct glex_device_attr){
+		.nic_id = dev->welcome.nic_id,
+		.max_fast_ep_num = EMU_FAST_EPS - 1,
+		.max_ep_num = EMU_HW_EPS - 1,
+		.max_emulate_ep_num = EMU_EMULATE_EPS,
+		.mmt_units = EMU_MMT_UNITS,
+		.att_units = EMU_ATT_UNITS,
+		.max_imm_mp_data_len = EMU_MP_DATA,
+		.max_mp_data_len = EMU_MP_DATA,
+		.max_imm_rdma_data_len = EMU_IMM_RDMA_DATA,
+		.max_rdma_data_len = EMU_RDMA_DATA,
+		.def_ep_dq_capacity = EMU_DEF_DQ,
+		.def_ep_eq_capacity = EMU_DEF_EQ,
+		.def_ep_mpq_capacity = EMU_DEF_MPQ,
+		.max_ep_dq_capacity = EMU_MAX_DQ,
+		.max_ep_eq_capacity = EMU_MAX_EQ,
+		.max_ep_mpq_capacity = EMU_MAX_MPQ,
+		.max_ep_hc_eq_capacity = EMU_MAX_HC_EQ,
+		.max_ep_hc_mpq_capacity = EMU_MAX_HC_MPQ,
+	};
+}
+
+/* ---- endpoints -------------------------------------------------------------- */
+
+static glex_ret_t ret_of(struct nic_device *dev, int status)
+{
+	switch (status) {
+	case EMU_CTL_OK:
+		return GLEX_SUCCESS;
+	case EMU_CTL_BAD:
+		return GLEX_INVALID_PARAM;
+	case EMU_CTL_TAKEN:
+	case EMU_CTL_EXHAUSTED:
+		return GLEX_NO_EP_RESOURCE;
+	case EMU_CTL_NO_MEMORY:
+		return GLEX_NO_MEM_RESOURCE;
+	case EMU_CTL_ACCESS:
+		return GLEX_ACCESS_ERR;
+	default:
+		return glexi_device_lost(dev->dev);
+	}
+}
+
+static void set_queue(struct glexi_queue *queue, const struct emu_ring *ring, _Atomic uint64_t *taken)
+{
+	queue->ring = *ring;
+	queue->taken = taken;
+}
+
+static void set_up(struct glexi_ep *ep, struct nic_ep *nep, const struct emu_ctl_port *got)
+{
+	struct emu_port_counters *counters = &nep->port.port->counters;
+
+	ep->pub.send_imm_mp = nic_send_imm_mp;
+	ep->pub.imm_rdma = nic_imm_rdma;
+	ep->pub.rdma = nic_rdma;
+	ep->be = nep;
+	ep->addr.v = 0;
+	ep->addr.ep_num = (uint16_t)got->ep_num;
+	ep->addr.nic_id = got->nic_id;
+	ep->attr.num = got->ep_num;
+	set_queue(&ep->mpq, &nep->port.mpq, &counters->rx_mp);
+	set_queue(&ep->eq, &nep->port.eq, &counters->rx_event);
+	set_queue(&ep->err, &nep->port.err, &counters->tx_error);
+	ep->sleeps = &counters->sleeps;
+	nep->ep = ep;
+	nep->host.by = counters;
+}
+
+static glex_ret_t attach_port(struct nic_ep *nep, int fd)
+{
+	struct stat st;
+	void *base = MAP_FAILED;
+	const char *wrong;
+
+	if (fstat(fd, &st) == 0)
+		base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	close(fd);
+	if (base == MAP_FAILED) {
+		glexi_error("mapping an endpoint's queues failed: %s", strerror(errno));
+		return GLEX_NO_MEM_RESOURCE;
+	}
+	nep->port_size = (uint64_t)st.st_size;
+	wrong = emu_vport_attach(&nep->port, base, nep->port_size);
+	if (!wrong)
+		return GLEX_SUCCESS;
+	glexi_error("an endpoint's queues cannot be used: %s", wrong);
+	munmap(base, nep->port_size);
+	return GLEX_SYS_ERR;
+}
+
+static glex_ret_t ep_create(struct glexi_ep *ep)
+{
+	struct nic_device *dev = ep->dev->be;
+	struct emu_ctl_msg msg = {.port = {
+					  .ep_num = ep->attr.num,
+					  .type = ep->attr.type,
+					  .key = ep->attr.key,
+					  .dq_capacity = ep->attr.dq_capacity,
+					  .mpq_capacity = ep->attr.mpq_capacity,
+					  .eq_capacity = ep->attr.eq_capacity,
+				  }};
+	struct nic_ep *nep;
+	int fds[EMU_WIRE_FDS];
+	glex_ret_t ret;
+
+	nic_empty_graveyard(dev);
+	nep = calloc(1, sizeof(*nep));
+	if (!nep)
+		return GLEX_NO_MEM_RESOURCE;
+	ret = ret_of(dev, nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CREATE, &msg, -1, fds));
+	if (ret == GLEX_SUCCESS)
+		ret = attach_port(nep, fds[0]);
+	if (ret != GLEX_SUCCESS) {
+		free(nep);
+		return ret;
+	}
+	nep->dev = dev;
+	nep->host.ops = &nic_host_ops;
+	nep->host.engine = dev->engine;
+	nep->host.session = dev->welcome.session;
+	set_up(ep, nep, &msg.port);
+	pthread_mutex_lock(&dev->ep_lock);
+	LIST_INSERT_HEAD(&dev->eps, nep, link);
+	pthread_mutex_unlock(&dev->ep_lock);
+	return GLEX_SUCCESS;
+}
+
+static void ep_destroy(struct glexi_ep *ep)
+{
+	struct nic_ep *nep = ep->be;
+	struct nic_device *dev = nep->dev;
+	struct emu_ctl_msg msg = {.port = {.ep_num = ep->attr.num}};
+
+	if (!glexi_is_lost(ep->dev) && nic_drain(ep))
+		nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CLOSE, &msg, -1, NULL);
+	pthread_mutex_lock(&dev->ep_lock);
+	LIST_REMOVE(nep, link);
+	pthread_mutex_unlock(&dev->ep_lock);
+	nic_empty_graveyard(dev);
+	munmap(nep->port.port, nep->port_size);
+	free(nep);
+}
+
+/* See emu_ring_bell in emulator/nic/exec.c for the other side. */
+static void ep_sleep(struct glexi_ep *ep, struct glexi_queue *queue, uint64_t ns)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_port *port = nep->port.port;
+	uint32_t bell = atomic_load_explicit(&port->doorbell, memory_order_relaxed); /* relaxed: the kernel compares it */
+
+	atomic_fetch_add_explicit(&port->sleepers, 1, memory_order_seq_cst); /* relaxed: stronger */
+	/* relaxed: set once, before the process that needs it sleeps */
+	if (!atomic_load_explicit(&nep->dev->engine->fences, memory_order_relaxed)) /* relaxed: see above */
+		emu_membarrier_all();
+	if (!glexi_queue_has(queue, glexi_queue_read(queue)))
+		emu_futex_wait(&port->doorbell, bell, ns);
+	atomic_fetch_sub_explicit(&port->sleepers, 1, memory_order_relaxed); /* relaxed: too high only costs a wake */
+}
+
+const struct glexi_be_ops glexi_nic_ops = {
+	.name = "nic",
+	.alloc = nic_alloc,
+	.alive = device_alive,
+	.close = device_close,
+	.ep_create = ep_create,
+	.ep_destroy = ep_destroy,
+	.ep_sleep = ep_sleep,
+	.free = nic_free,
+	.forked = device_forked,
+	.mem_deregister = nic_mem_deregister,
+	.mem_register = nic_mem_register,
+	.open = device_open,
+	.query = device_query,
+};

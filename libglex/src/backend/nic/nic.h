@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nic.h - the backend over the NIC emulator: what a process keeps of it.
+ *
+ *   nic_device ---- ctl (socket to glexd)
+ *      |  \-------- own NIC's memory table, engine page
+ *      |  \-------- peers: NICs and ports seen so far, mapped here
+ *      |  \-------- own and foreign shared objects, mapped here
+ *   nic_ep -------- own port; struct emu_host: this endpoint turns the crank
+ *
+ * Reading the tables of peers takes no lock: they are trees of pointers that are
+ * set once and replaced under `lock`; what was replaced goes to a graveyard that
+ * is emptied when no request can be using it.
+ *
+ * label    access                       order     pairs     says
+ * PEER-R1  resolver pointer = view      release   PEER-A1   the view behind it is complete
+ * PEER-A1  poster   load pointer        acquire   PEER-R1   it may be used for this request
+ */
+#ifndef GLEXI_NIC_H
+#define GLEXI_NIC_H
+
+#include "backend/nic/ctl.h"
+#include "core/priv.h"
+#include "emulator/nic/exec.h"
+
+#define NIC_PAGE  1024u /* NICs a page of the tree */
+#define NIC_PAGES (EMU_MAX_NICS / NIC_PAGE)
+#define LOW_PORTS 64u  /* ports kept in the NIC's view itself */
+#define PORT_PAGE 256u /* further ones, by the page */
+#define PORT_PAGES ((EMU_MAX_EPS + PORT_PAGE) / PORT_PAGE)
+#define MAP_PAGE   256u
+#define MAP_PAGES  256u
+
+/* Something mapped, waiting to be unmapped. */
+struct nic_grave {
+	struct nic_grave *next;
+	void *base;
+	uint64_t size;
+	void *memory; /* freed with it */
+};
+
+struct nic_port_view {
+	struct emu_vport view;
+	uint64_t size;
+};
+
+struct nic_port_page {
+	_Atomic(struct nic_port_view *) port[PORT_PAGE];
+};
+
+struct nic_view {
+	struct emu_nic *nic;
+	_Atomic(struct nic_port_view *) low[LOW_PORTS];
+	_Atomic(struct nic_port_page *) pages[PORT_PAGES];
+};
+
+struct nic_page {
+	_Atomic(struct nic_view *) nic[NIC_PAGE];
+};
+
+/* A shared object of anybody, mapped here. */
+struct nic_map_view {
+	uint64_t id; /* {generation, slot} */
+	unsigned char *base;
+	uint64_t len;
+};
+
+struct nic_map_page {
+	_Atomic(struct nic_map_view *) map[MAP_PAGE];
+};
+
+/* What this process allocated with glex_alloc. */
+struct nic_alloc {
+	LIST_ENTRY(nic_alloc) link;
+	unsigned char *base;
+	uint64_t len;
+	uint64_t id;
+};
+
+struct nic_device {
+	struct nic_ctl ctl;
+	struct glexi_device *dev;
+	struct emu_ctl_hello_reply welcome;
+	struct emu_engine *engine;
+	struct emu_nic *nic;
+	bool membarrier;
+
+	/* Order: ep_lock, an endpoint's post_lock, lock. */
+	pthread_mutex_t ep_lock; /* eps */
+	LIST_HEAD(, nic_ep) eps;
+	pthread_mutex_t lock; /* resolving, allocating */
+	_Atomic(struct nic_page *) pages[NIC_PAGES];
+	_Atomic(struct nic_map_page *) maps[MAP_PAGES];
+	struct nic_grave *graveyard;
+	LIST_HEAD(, nic_alloc) allocs;
+	_Atomic uint32_t alloc_count; /* so that registering costs no lock where nothing was allocated */
+};
+
+struct nic_ep {
+	struct emu_host host; /* must be first */
+	struct nic_device *dev;
+	struct glexi_ep *ep;
+	LIST_ENTRY(nic_ep) link;
+	struct emu_vport port;
+	uint64_t port_size;
+	uint32_t err_logged; /* up to here asynchronous errors are on stderr */
+	/* the last peer: most requests go where the one before went */
+	uint32_t last_nic_id;
+	uint32_t last_ep_num;
+	struct nic_port_view *last_port;
+	struct nic_view *last_nic;
+};
+
+static inline struct nic_ep *nic_ep_of(struct emu_host *host)
+{
+	return (struct nic_ep *)(void *)host;
+}
+
+/* peer.c */
+extern const struct emu_host_ops nic_host_ops;
+struct nic_view *nic_peer_add_own(struct nic_device *dev);
+void nic_peers_free(struct nic_device *dev);
+/* Unmaps what was replaced, once the requests under way are done.  The caller holds no lock. */
+void nic_empty_graveyard(struct nic_device *dev);
+
+/* memory.c */
+glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
+glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh);
+glex_ret_t nic_alloc(struct glexi_device *dev, uint64_t len, void **addr_p);
+glex_ret_t nic_free(struct glexi_device *dev, void *addr);
+void nic_allocs_free(struct nic_device *dev);
+
+/* post.c */
+glex_ret_t nic_send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad);
+glex_ret_t nic_imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad);
+glex_ret_t nic_rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct glex_rdma_req **bad);
+/* Waits until the DMA engine has executed everything posted; false: glexd is gone. */
+bool nic_drain(struct glexi_ep *ep);
+
+#endif /* GLEXI_NIC_H */

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * peer.c - other NICs, ports and shared objects, found on first use.
+ *
+ * Finding one asks glexd, maps what it sends, and enters the view into the tree
+ * of nic.h; from then on a request costs a look at the endpoint's last peer or
+ * three loads.  A port that was closed is asked for again, because its number
+ * may have a new owner.
+ */
+#include "backend/nic/nic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cfg/cfg.h"
+#include "cfg/log.h"
+#include "emulator/host/attach.h"
+
+#define POPULATE_MAX (8u << 20) /* bytes; larger queues are touched as they fill */
+
+/* Under dev->lock. */
+static void bury(struct nic_device *dev, void *base, uint64_t size, void *memory)
+{
+	struct nic_grave *grave = malloc(sizeof(*grave));
+
+	if (!grave)
+		return; /* stays mapped until the process ends: no harm but the space */
+	*grave = (struct nic_grave){.next = dev->graveyard, .base = base, .size = size, .memory = memory};
+	dev->graveyard = grave;
+}
+
+/* Requests that began before a view was replaced hold their endpoint's lock: once through it, none is left. */
+static void let_requests_pass(struct nic_device *dev)
+{
+	struct nic_ep *nep;
+
+	pthread_mutex_lock(&dev->ep_lock);
+	LIST_FOREACH (nep, &dev->eps, link) {
+		glexi_lock(&nep->ep->post_lock);
+		nep->last_port = NULL;
+		glexi_unlock(&nep->ep->post_lock);
+	}
+	pthread_mutex_unlock(&dev->ep_lock);
+}
+
+void nic_empty_graveyard(struct nic_device *dev)
+{
+	struct nic_grave *grave, *next;
+
+	pthread_mutex_lock(&dev->lock);
+	grave = dev->graveyard;
+	dev->graveyard = NULL;
+	pthread_mutex_unlock(&dev->lock);
+	if (grave)
+		let_requests_pass(dev);
+	for (; grave; grave = next) {
+		next = grave->next;
+		munmap(grave->base, grave->size);
+		free(grave->memory);
+		free(grave);
+	}
+}
+
+/* Maps a segment glexd sent and closes the descriptor.  NULL logged. */
+static void *map_segment(int fd, const char *what, uint64_t *size_p)
+{
+	struct stat st;
+	void *base = MAP_FAILED;
+	int error;
+
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+		*size_p = (uint64_t)st.st_size;
+		base = mmap(NULL, *size_p, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | (*size_p <= POPULATE_MAX ? MAP_POPULATE : 0), fd, 0);
+	}
+	error = errno;
+	close(fd);
+	if (base != MAP_FAILED)
+		return base;
+	glexi_error("mapping %s failed: %s", what, strerror(error));
+	return NULL;
+}
+
+/* Under dev->lock: the page of the tree a NIC is on; NULL: no memory. */
+static struct nic_page *page_of(struct nic_device *dev, uint32_t nic_id)
+{
+	_Atomic(struct nic_page *) *at = &dev->pages[nic_id / NIC_PAGE];
+	struct nic_page *page = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+
+	if (!page) {
+		page = calloc(1, sizeof(*page));
+		if (page)
+			atomic_store_explicit(at, page, memory_order_release); /* PEER-R1 */
+	}
+	return page;
+}
+
+static struct nic_view *enter_nic(struct nic_device *dev, uint32_t nic_id, struct emu_nic *nic)
+{
+	struct nic_page *page = page_of(dev, nic_id);
+	struct nic_view *view = page ? calloc(1, sizeof(*view)) : NULL;
+
+	if (view) {
+		view->nic = nic;
+		atomic_store_explicit(&page->nic[nic_id % NIC_PAGE], view, memory_order_release); /* PEER-R1 */
+	}
+	return view;
+}
+
+static struct nic_view *known_nic(struct nic_device *dev, uint32_t nic_id)
+{
+	struct nic_page *page;
+
+	if (nic_id >= EMU_MAX_NICS)
+		return NULL;
+	page = atomic_load_explicit(&dev->pages[nic_id / NIC_PAGE], memory_order_acquire); /* PEER-A1 */
+	return page ? atomic_load_explicit(&page->nic[nic_id % NIC_PAGE], memory_order_acquire) : NULL; /* PEER-A1 */
+}
+
+struct nic_view *nic_peer_add_own(struct nic_device *dev)
+{
+	return enter_nic(dev, dev->welcome.nic_id, dev->nic);
+}
+
+/* Under dev->lock. */
+static struct nic_view *ask_for_nic(struct nic_device *dev, uint32_t nic_id)
+{
+	struct emu_ctl_msg msg = {.port = {.nic_id = nic_id}};
+	int fds[EMU_WIRE_FDS];
+	struct emu_nic *nic;
+	const char *wrong;
+	uint64_t size;
+
+	if (nic_ctl_call(&dev->ctl, EMU_CTL_NIC_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
+		return NULL;
+	nic = map_segment(fds[0], "a NIC's memory table", &size);
+	wrong = nic ? emu_seg_check(&nic->seg, EMU_MAGIC_NIC, size) : NULL;
+	if (wrong)
+		glexi_error("the memory table of NIC %u cannot be used: %s", nic_id, wrong);
+	return nic && !wrong ? enter_nic(dev, nic_id, nic) : NULL;
+}
+
+static struct nic_view *find_nic(struct nic_device *dev, uint32_t nic_id)
+{
+	struct nic_view *view = known_nic(dev, nic_id);
+
+	if (GLEXI_LIKELY(view != NULL) || nic_id >= EMU_MAX_NICS)
+		return view;
+	pthread_mutex_lock(&dev->lock);
+	view = known_nic(dev, nic_id);
+	if (!view)
+		view = ask_for_nic(dev, nic_id);
+	pthread_mutex_unlock(&dev->lock);
+	return view;
+}
+
+/* Where a port's pointer is kept; NULL: nowhere yet, and `make` is false or there is no memory. */
+static _Atomic(struct nic_port_view *) *place_of(struct nic_view *nic, uint32_t num, bool make)
+{
+	_Atomic(struct nic_port_page *) *at;
+	struct nic_port_page *page;
+
+	if (num < LOW_PORTS)
+		return &nic->low[num];
+	if (num >= EMU_MAX_EPS)
+		return NULL;
+	at = &nic->pages[num / PORT_PAGE];
+	page = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+	if (!page && make) {
+		page = calloc(1, sizeof(*page));
+		if (page)
+			atomic_store_explicit(at, page, memory_order_release); /* PEER-R1 */
+	}
+	return page ? &page->port[num % PORT_PAGE] : NULL;
+}
+
+static bool is_open(const struct nic_port_view *view)
+{
+	/* relaxed: a port that closes right after is as if the packet had come a little earlier */
+	return atomic_load_explicit(&view->view.port->state, memory_order_relaxed) == EMU_PORT_OPEN;
+}
+
+static struct nic_port_view *known_port(struct nic_view *nic, uint32_t num)
+{
+	_Atomic(struct nic_port_view *) *at = place_of(nic, num, false);
+	struct nic_port_view *view = at ? atomic_load_explicit(at, memory_order_acquire) : NULL; /* PEER-A1 */
+
+	return view && is_open(view) ? view : NULL;
+}
+
+/* Under dev->lock. */
+static struct nic_port_view *ask_for_port(struct nic_device *dev, uint32_t nic_id, uint32_t num)
+{
+	struct emu_ctl_msg msg = {.port = {.nic_id = nic_id, .ep_num = num}};
+	struct nic_port_view *view;
+	int fds[EMU_WIRE_FDS];
+	const char *wrong;
+	void *base;
+
+	if (nic_ctl_call(&dev->ctl, EMU_CTL_PORT_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
+		return NULL;
+	view = calloc(1, sizeof(*view));
+	base = view ? map_segment(fds[0], "a peer's queues", &view->size) : NULL;
+	if (!base) {
+		free(view);
+		return NULL;
+	}
+	wrong = emu_vport_attach(&view->view, base, view->size);
+	if (!wrong)
+		return view;
+	glexi_error("port %u:%u cannot be used: %s", nic_id, num, wrong);
+	munmap(base, view->size);
+	free(view);
+	return NULL;
+}
+
+static struct nic_port_view *resolve_port(struct nic_device *dev, struct nic_view *nic, uint32_t nic_id, uint32_t num)
+{
+	_Atomic(struct nic_port_view *) *at;
+	struct nic_port_view *view, *old;
+
+	pthread_mutex_lock(&dev->lock);
+	at = place_of(nic, num, true);
+	view = known_port(nic, num);
+	if (!view && at) {
+		view = ask_for_port(dev, nic_id, num);
+		old = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+		atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
+		if (old)
+			bury(dev, old->view.port, old->size, old);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return view;
+}
+
+static struct emu_nic *host_nic(struct emu_host *host, uint32_t nic_id)
+{
+	struct nic_ep *ep = nic_ep_of(host);
+	struct nic_view *view;
+
+	if (GLEXI_LIKELY(ep->last_nic && ep->last_nic_id == nic_id))
+		return ep->last_nic->nic;
+	view = find_nic(ep->dev, nic_id);
+	return view ? view->nic : NULL;
+}
+
+static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint32_t num)
+{
+	struct nic_ep *ep = nic_ep_of(host);
+	struct nic_port_view *view;
+	struct nic_view *nic;
+
+	if (GLEXI_LIKELY(ep->last_port && ep->last_nic_id == nic_id && ep->last_ep_num == num &&
+			 is_open(ep->last_port)))
+		return &ep->last_port->view;
+	nic = find_nic(ep->dev, nic_id);
+	if (!nic)
+		return NULL;
+	view = known_port(nic, num);
+	if (!view)
+		view = resolve_port(ep->dev, nic, nic_id, num);
+	ep->last_nic_id = nic_id;
+	ep->last_nic = nic;
+	ep->last_ep_num = num;
+	ep->last_port = view;
+	return view ? &view->view : NULL;
+}
+
+/* ---- shared objects ------------------------------------------------------- */
+
+static struct nic_map_view *ask_for_map(struct nic_device *dev, uint64_t id)
+{
+	struct emu_ctl_msg msg = {.share = {.id = id}};
+	struct nic_map_view *view;
+	int fds[EMU_WIRE_FDS];
+
+	if (nic_ctl_call(&dev->ctl, EMU_CTL_SHARE_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
+		return NULL;
+	view = calloc(1, sizeof(*view));
+	if (view)
+		view->base = map_segment(fds[0], "a peer's shared memory", &view->len);
+	if (!view || !view->base) {
+		free(view);
+		return NULL;
+	}
+	view->id = id;
+	return view;
+}
+
+static _Atomic(struct nic_map_view *) *map_place(struct nic_device *dev, uint64_t id)
+{
+	_Atomic(struct nic_map_page *) *at = &dev->maps[emu_low(id) / MAP_PAGE % MAP_PAGES];
+	struct nic_map_page *page = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+
+	if (!page) {
+		pthread_mutex_lock(&dev->lock);
+		page = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+		if (!page) {
+			page = calloc(1, sizeof(*page));
+			atomic_store_explicit(at, page, memory_order_release); /* PEER-R1 */
+		}
+		pthread_mutex_unlock(&dev->lock);
+	}
+	return page ? &page->map[emu_low(id) % MAP_PAGE] : NULL;
+}
+
+static unsigned char *host_map(struct emu_host *host, uint64_t id, uint64_t len)
+{
+	struct nic_device *dev = nic_ep_of(host)->dev;
+	_Atomic(struct nic_map_view *) *at = map_place(dev, id);
+	struct nic_map_view *view = at ? atomic_load_explicit(at, memory_order_acquire) : NULL; /* PEER-A1 */
+	struct nic_map_view *old;
+
+	if (GLEXI_UNLIKELY(at && (!view || view->id != id))) {
+		pthread_mutex_lock(&dev->lock);
+		old = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+		view = old && old->id == id ? old : ask_for_map(dev, id);
+		if (view && view != old) {
+			atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
+			if (old)
+				bury(dev, old->base, old->len, old);
+		}
+		pthread_mutex_unlock(&dev->lock);
+	}
+	return view && len <= view->len ? view->base : NULL;
+}
+
+static void free_ports(_Atomic(struct nic_port_view *) *port, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct nic_port_view *view = atomic_load_explicit(&port[i], memory_order_acquire); /* PEER-A1 */
+
+		if (view) {
+			munmap(view->view.port, view->size);
+			free(view);
+		}
+	}
+}
+
+static void free_nic(struct nic_view *nic)
+{
+	uint32_t i;
+
+	free_ports(nic->low, LOW_PORTS);
+	for (i = 0; i < PORT_PAGES; i++) {
+		struct nic_port_page *page = atomic_load_explicit(&nic->pages[i], memory_order_acquire); /* PEER-A1 */
+
+		if (page)
+			free_ports(page->port, PORT_PAGE);
+		free(page);
+	}
+	munmap(nic->nic, sizeof(*nic->nic));
+	free(nic);
+}
+
+static void free_maps(struct nic_map_page *page)
+{
+	uint32_t i;
+
+	for (i = 0; page && i < MAP_PAGE; i++) {
+		struct nic_map_view *view = atomic_load_explicit(&page->map[i], memory_order_acquire); /* PEER-A1 */
+
+		if (view) {
+			munmap(view->base, view->len);
+			free(view);
+		}
+	}
+	free(page);
+}
+
+void nic_peers_free(struct nic_device *dev)
+{
+	uint32_t p, i;
+
+	nic_empty_graveyard(dev);
+	for (p = 0; p < NIC_PAGES; p++) {
+		struct nic_page *page = atomic_load_explicit(&dev->pages[p], memory_order_acquire); /* PEER-A1 */
+
+		for (i = 0; page && i < NIC_PAGE; i++) {
+			struct nic_view *nic = atomic_load_explicit(&page->nic[i], memory_order_acquire); /* PEER-A1 */
+
+			if (nic)
+				free_nic(nic);
+		}
+		free(page);
+	}
+	for (p = 0; p < MAP_PAGES; p++)
+		free_maps(atomic_load_explicit(&dev->maps[p], memory_order_acquire)); /* PEER-A1 */
+}
+
+/* ---- private memory ------------------------------------------------------- */
+
+static enum emu_reach explain(enum emu_reach reach, uint32_t pid)
+{
+	if (reach == EMU_REACH_REFUSED)
+		glexi_error_once(pid,
+				 "cross-memory attach to pid %u refused: %s; a container or seccomp filter may forbid "
+				 "process_vm_readv: allow it (CAP_SYS_PTRACE), or use memory of glex_alloc",
+				 pid, strerror(errno));
+	return reach;
+}
+
+static enum emu_reach host_read(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len)
+{
+	const struct glexi_cfg *cfg = glexi_cfg();
+
+	(void)host;
+	errno = EPERM;
+	return explain(cfg->mem_attach ? emu_attach_read(pid, here, there, len, cfg->attach_chunk) : EMU_REACH_REFUSED,
+		       pid);
+}
+
+static enum emu_reach host_write(struct emu_host *host, uint32_t pid, const void *here, uint64_t there, uint64_t len,
+				 uint32_t tail)
+{
+	const struct glexi_cfg *cfg = glexi_cfg();
+
+	(void)host;
+	errno = EPERM;
+	return explain(cfg->mem_attach ? emu_attach_write(pid, here, there, len, tail, cfg->attach_chunk)
+				       : EMU_REACH_REFUSED,
+		       pid);
+}
+
+const struct emu_host_ops nic_host_ops = {
+	.port = host_port,
+	.nic = host_nic,
+	.map = host_map,
+	.read = host_read,
+	.write = host_write,
+	.wake = emu_host_wake,
+};

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * post.c - the three posting calls.
+ *
+ * A list is checked as a whole before anything of it happens.  Then, under the
+ * endpoint's lock, which keeps requests in order:
+ *
+ *   FAST, EMULATE  the poster executes each request here and now (emu_exec)
+ *   NORMAL         requests go into the descriptor queue, which glexd's DMA engine
+ *                  empties; only MPs and immediate PUTs that find it empty are
+ *                  executed here, for nothing is left to overtake
+ *
+ * So everything before a request is complete when it starts: FENCE costs nothing.
+ *
+ * Cache lines a small request touches: the request, the endpoint's first lines,
+ * the peer's state line (shared by all senders, hardly ever written), its ring's
+ * producer line (this core's while nobody else sends there), and the slot, whose
+ * first line holds sequence, length, source and 48 bytes: the only one that must
+ * travel.
+ */
+#include "backend/nic/nic.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg/log.h"
+#include "emulator/host/futex.h"
+
+#define COLL_FLAGS (~(GLEX_FLAG_COLL - 1))
+#define ERR_FLAGS_AT offsetof(struct emu_err_slot, flags)
+
+/* ---- asynchronous errors -------------------------------------------------- */
+
+static __attribute__((noinline, cold)) void tell(struct nic_ep *nep, uint32_t op, int status, glex_ep_addr_t dst)
+{
+	glexi_count(&nep->host.by->tx_error, 1);
+	glexi_error_once((uint64_t)status << 56 ^ dst.v, "%s from endpoint %u:%u to %u:%u came to nothing: %s",
+			 glex_error_req_opcode_str((enum glex_err_req_op)op), nep->port.port->nic_id,
+			 nep->port.port->ep_num, dst.nic_id, dst.ep_num,
+			 glex_error_req_status_str((enum glex_err_req_status)status));
+}
+
+static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const struct emu_desc *desc, int status)
+{
+	static const uint32_t op[] = {GLEX_ERR_OP_IMM_MP, GLEX_ERR_OP_IMM_RDMA_PUT, GLEX_ERR_OP_RDMA_PUT,
+				      GLEX_ERR_OP_RDMA_GET};
+	glex_ep_addr_t dst = {.v = desc->dst};
+
+	emu_report(&nep->host, &nep->port, desc, status);
+	tell(nep, op[desc->op], status, dst);
+	nep->err_logged++;
+}
+
+/* Errors the DMA engine found are put on stderr by the owner, when it next posts. */
+static void tell_new_errors(struct nic_ep *nep)
+{
+	struct emu_err_slot *slot;
+
+	while (GLEXI_UNLIKELY((slot = emu_ring_peek(&nep->port.err, nep->err_logged)) != NULL)) {
+		glex_ep_addr_t dst = {.ep_num = (uint16_t)slot->rmt_ep_num};
+
+		dst.nic_id = slot->rmt_nic_id;
+		if (!(slot->flags & EMU_SLOT_DISCARDED))
+			tell(nep, slot->op, (int)slot->status, dst);
+		nep->err_logged++;
+	}
+}
+
+/* ---- the descriptor queue of NORMAL endpoints ------------------------------ */
+
+/* Descriptors not yet executed.  0 also says that everything earlier is complete. */
+static uint32_t dq_used(const struct nic_ep *nep)
+{
+	struct emu_ring_ctl *ctl = &nep->port.port->dq;
+	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_relaxed)); /* relaxed: ours */
+
+	return tail - atomic_load_explicit(&ctl->head, memory_order_acquire); /* DQ-A2 */
+}
+
+static void dq_push(struct nic_ep *nep, const struct emu_desc *desc, const void *imm, uint32_t imm_len)
+{
+	struct emu_ring_ctl *ctl = &nep->port.port->dq;
+	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
+	struct emu_desc *slot = &nep->port.dq[emu_low(tail) & nep->port.dq_mask];
+
+	memcpy(slot, desc, offsetof(struct emu_desc, imm));
+	if (imm_len)
+		memcpy(slot->imm, imm, imm_len);
+	atomic_store_explicit(&ctl->tail, (uint64_t)(emu_low(tail) + 1), memory_order_release); /* DQ-R1 */
+}
+
+static void dq_ring(struct nic_ep *nep)
+{
+	struct emu_engine *engine = nep->dev->engine;
+
+	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, UINT64_C(1) << nep->port.port->ep_num,
+				 memory_order_seq_cst);			       /* DQ-R3 */
+	if (!atomic_load_explicit(&engine->asleep, memory_order_seq_cst)) /* DQ-A4 */
+		return;
+	atomic_fetch_add_explicit(&engine->bell, 1, memory_order_relaxed); /* relaxed: the kernel compares it */
+	emu_futex_wake(&engine->bell);
+}
+
+bool nic_drain(struct glexi_ep *ep)
+{
+	struct nic_ep *nep = ep->be;
+	uint32_t turns = 0;
+
+	while (nep->port.dq && dq_used(nep) != 0) {
+		if (++turns % 1024 == 0 && glexi_device_check(ep->dev) != GLEX_SUCCESS)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+/* ---- what a list may be ---------------------------------------------------- */
+
+/* How a list of n requests, all sound, is to be executed; or why it is not. */
+enum course { HERE, QUEUED, REFUSED };
+
+static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_t *ret)
+{
+	struct nic_ep *nep = ep->be;
+	uint32_t used;
+
+	*ret = GLEX_SYS_ERR;
+	if (glexi_is_lost(ep->dev))
+		return REFUSED;
+	if (!nep->port.dq)
+		return HERE;
+	tell_new_errors(nep);
+	used = dq_used(nep);
+	if (small && used == 0)
+		return HERE;
+	if (n <= nep->port.dq_mask + 1 - used)
+		return QUEUED;
+	*ret = GLEX_INVALID_PARAM;
+	if (n > nep->port.dq_mask + 1)
+		return REFUSED;
+	glexi_count(&nep->host.by->tx_busy, 1);
+	/* It clears by itself unless glexd is dead; let it have the core. */
+	*ret = glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_BUSY : GLEX_SYS_ERR;
+	if (*ret == GLEX_BUSY)
+		sched_yield();
+	return REFUSED;
+}
+
+/* ---- mini-packets ---------------------------------------------------------- */
+
+static glex_ret_t check_mp(const struct glex_imm_mp_req *req)
+{
+	if (GLEXI_UNLIKELY(req->len > EMU_MP_DATA || (req->len && !req->data)))
+		return GLEX_INVALID_PARAM;
+	return GLEXI_UNLIKELY(req->flag & COLL_FLAGS) ? GLEX_NOT_IMPLEMENTED : GLEX_SUCCESS;
+}
+
+static void describe_mp(const struct glex_imm_mp_req *req, struct emu_desc *desc)
+{
+	memset(desc, 0, offsetof(struct emu_desc, imm));
+	desc->op = EMU_OP_MP;
+	desc->dst = req->rmt_ep_addr.v;
+	desc->len = req->len;
+}
+
+static void send_mp_here(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_vport *to = nic_host_ops.port(&nep->host, req->rmt_ep_addr.nic_id, req->rmt_ep_addr.ep_num);
+	int status = to ? emu_deliver_mp(&nep->host, to, ep->addr.v, req->data, req->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
+	struct emu_desc desc;
+
+	glexi_count(&nep->host.by->tx_mp, 1);
+	if (GLEXI_UNLIKELY(status != EMU_OK)) {
+		describe_mp(req, &desc);
+		report(nep, &desc, status);
+	}
+}
+
+static void queue_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_desc desc;
+
+	describe_mp(req, &desc);
+	glexi_count(&nep->host.by->tx_mp, 1);
+	dq_push(nep, &desc, req->data, req->len);
+}
+
+/* Checks a list; on failure *bad_p names the request. */
+#define CHECK_LIST(type, check, head, bad_p, n)                                                                        \
+	do {                                                                                                           \
+		type *r_;                                                                                              \
+		for (r_ = (head); r_; r_ = r_->next, (n)++) {                                                          \
+			glex_ret_t ret_ = check(r_);                                                                   \
+			if (GLEXI_UNLIKELY(ret_ != GLEX_SUCCESS)) {                                                    \
+				if (bad_p)                                                                             \
+					*(bad_p) = r_;                                                                 \
+				return ret_;                                                                           \
+			}                                                                                              \
+		}                                                                                                      \
+	} while (0)
+
+glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+	struct glex_imm_mp_req *r;
+	enum course course;
+	uint32_t n = 0;
+	glex_ret_t ret;
+
+	if (GLEXI_UNLIKELY(!req))
+		return GLEX_INVALID_PARAM;
+	CHECK_LIST(struct glex_imm_mp_req, check_mp, req, bad, n);
+	glexi_lock(&ep->post_lock);
+	course = choose(ep, n, true, &ret);
+	for (r = req; r && course != REFUSED; r = r->next) {
+		if (GLEXI_LIKELY(course == HERE))
+			send_mp_here(ep, r);
+		else
+			queue_mp(ep, r);
+	}
+	if (course == QUEUED)
+		dq_ring(ep->be);
+	glexi_unlock(&ep->post_lock);
+	if (GLEXI_LIKELY(course != REFUSED))
+		return GLEX_SUCCESS;
+	if (bad)
+		*bad = req;
+	return ret;
+}
+
+/* ---- immediate PUT ---------------------------------------------------------- */
+
+static bool is_event(const glex_event_t *event)
+{
+	return event->cookie_1 != 0;
+}
+
+static glex_ret_t check_imm(const struct glex_imm_rdma_req *req)
+{
+	if (GLEXI_UNLIKELY(req->len > EMU_IMM_RDMA_DATA || (req->len && !req->data) ||
+			   (req->flag & GLEX_FLAG_REMOTE_EVT && !is_event(&req->rmt_evt))))
+		return GLEX_INVALID_PARAM;
+	return GLEXI_UNLIKELY(req->flag & COLL_FLAGS) ? GLEX_NOT_IMPLEMENTED : GLEX_SUCCESS;
+}
+
+static void take_event(uint64_t to[2], const glex_event_t *from, bool wanted)
+{
+	if (wanted) {
+		to[0] = from->cookie_0;
+		to[1] = from->cookie_1;
+	}
+}
+
+static void describe_imm(const struct glex_imm_rdma_req *req, struct emu_desc *desc)
+{
+	desc->op = EMU_OP_IMM_PUT;
+	desc->flag = (uint32_t)req->flag;
+	desc->dst = req->rmt_ep_addr.v;
+	desc->local_mh = 0;
+	desc->rmt_mh = req->rmt_mh.v;
+	desc->local_offset = 0;
+	desc->rmt_offset = req->rmt_offset;
+	desc->len = req->len;
+	desc->rmt_key = req->rmt_key;
+	take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
+}
+
+static void put_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, bool here)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_desc desc;
+	int status;
+
+	describe_imm(req, &desc);
+	glexi_count(&nep->host.by->tx_imm_put, 1);
+	if (!here) {
+		dq_push(nep, &desc, req->data, req->len);
+		return;
+	}
+	status = emu_exec(&nep->host, &nep->port, &desc, req->data);
+	if (GLEXI_UNLIKELY(status != EMU_OK))
+		report(nep, &desc, status);
+}
+
+glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+	struct glex_imm_rdma_req *r;
+	enum course course;
+	uint32_t n = 0;
+	glex_ret_t ret;
+
+	if (GLEXI_UNLIKELY(!req))
+		return GLEX_INVALID_PARAM;
+	CHECK_LIST(struct glex_imm_rdma_req, check_imm, req, bad, n);
+	glexi_lock(&ep->post_lock);
+	course = choose(ep, n, true, &ret);
+	for (r = req; r && course != REFUSED; r = r->next)
+		put_imm(ep, r, course == HERE);
+	if (course == QUEUED)
+		dq_ring(ep->be);
+	glexi_unlock(&ep->post_lock);
+	if (GLEXI_LIKELY(course != REFUSED))
+		return GLEX_SUCCESS;
+	if (bad)
+		*bad = req;
+	return ret;
+}
+
+/* ---- PUT and GET ------------------------------------------------------------ */
+
+static glex_ret_t check_rdma(struct nic_ep *nep, const struct glex_rdma_req *req)
+{
+	struct emu_region local;
+
+	if (GLEXI_UNLIKELY(req->len > EMU_RDMA_DATA || (unsigned)req->type > GLEX_RDMA_TYPE_GET ||
+			   (req->flag & GLEX_FLAG_REMOTE_EVT && !is_event(&req->rmt_evt)) ||
+			   (req->flag & GLEX_FLAG_LOCAL_EVT && !is_event(&req->local_evt))))
+		return GLEX_INVALID_PARAM;
+	if (GLEXI_UNLIKELY(req->flag & COLL_FLAGS))
+		return req->type == GLEX_RDMA_TYPE_GET ? GLEX_INVALID_PARAM : GLEX_NOT_IMPLEMENTED;
+	if (req->len && (emu_check_region(nep->dev->nic, req->local_mh.v, nep->port.port->ep_num, req->local_offset,
+					  req->len, &local) != EMU_OK ||
+			 local.session != nep->host.session))
+		return GLEX_INVALID_PARAM;
+	return GLEX_SUCCESS;
+}
+
+static void describe_rdma(const struct glex_rdma_req *req, struct emu_desc *desc)
+{
+	desc->op = req->type == GLEX_RDMA_TYPE_PUT ? EMU_OP_PUT : EMU_OP_GET;
+	desc->flag = (uint32_t)req->flag;
+	desc->dst = req->rmt_ep_addr.v;
+	desc->local_mh = req->local_mh.v;
+	desc->rmt_mh = req->rmt_mh.v;
+	desc->local_offset = req->local_offset;
+	desc->rmt_offset = req->rmt_offset;
+	desc->len = req->len;
+	desc->rmt_key = req->rmt_key;
+	take_event(desc->local_evt, &req->local_evt, req->flag & GLEX_FLAG_LOCAL_EVT);
+	take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
+}
+
+static void move_rdma(struct glexi_ep *ep, const struct glex_rdma_req *req, bool here)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_desc desc;
+	int status;
+
+	describe_rdma(req, &desc);
+	glexi_count(desc.op == EMU_OP_PUT ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
+	glexi_count(&nep->host.by->tx_bytes, req->len);
+	if (!here) {
+		dq_push(nep, &desc, NULL, 0);
+		return;
+	}
+	status = emu_exec(&nep->host, &nep->port, &desc, NULL);
+	if (GLEXI_UNLIKELY(status != EMU_OK))
+		report(nep, &desc, status);
+}
+
+glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+	struct nic_ep *nep = ep->be;
+	struct glex_rdma_req *r;
+	enum course course;
+	uint32_t n = 0;
+	glex_ret_t ret;
+
+	if (GLEXI_UNLIKELY(!req))
+		return GLEX_INVALID_PARAM;
+#define CHECK_RDMA(r) check_rdma(nep, r)
+	CHECK_LIST(struct glex_rdma_req, CHECK_RDMA, req, bad, n);
+	glexi_lock(&ep->post_lock);
+	course = choose(ep, n, false, &ret);
+	for (r = req; r && course != REFUSED; r = r->next)
+		move_rdma(ep, r, course == HERE);
+	if (course == QUEUED)
+		dq_ring(nep);
+	glexi_unlock(&ep->post_lock);
+	if (GLEXI_LIKELY(course != REFUSED))
+		return GLEX_SUCCESS;
+	if (bad)
+		*bad = req;
+	return ret;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cfg.h - the configuration: every variable that libglex, glexd, the tools and
+ * the layers above read from the environment.
+ *
+ * A variable is ONE row of the table in table.c and ONE member of struct
+ * glexi_cfg.  The row gives the parsing, the warnings, `glex_info -c`, the
+ * manual page glex_env(7) and glex_config_uint().  Nobody else calls getenv.
+ *
+ * The environment is read once a process, at the first glexi_cfg(); what the
+ * process changes in it afterwards is not seen.  Everything here may be called
+ * by any thread at any time.
+ */
+#ifndef GLEXI_CFG_H
+#define GLEXI_CFG_H
+
+#ifndef GLEXI_BUILD
+#error "cfg.h is not for users"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The value of a number that may be left unset, and is. */
+#define GLEXI_CFG_UNSET UINT64_MAX
+
+/*
+ * The values in force.  Strings are never NULL ("" where unset) and live as
+ * long as the process.  Sizes are bytes, times are in the unit of their row,
+ * which the member's name repeats.
+ */
+struct glexi_cfg {
+	/* where glexd is, and who we are */
+	const char *socket;
+	const char *glexd;
+	const char *job;
+	uint64_t node; /* or GLEXI_CFG_UNSET */
+	uint64_t nodes;
+	uint64_t ppn;
+	uint64_t linger_ms;
+
+	/* waiting and locking */
+	uint64_t spin_us;
+	uint64_t yield_us;
+	bool single_threaded;
+
+	/* moving data */
+	uint64_t dma_chunk;
+	uint64_t attach_chunk;
+	bool mem_attach;
+
+	/* diagnostics */
+	int log_level; /* enum glexi_log_level */
+	const char *log_file;
+	bool warn_unused;
+
+	/* the MPI netmod: it reads these by glex_config_uint() */
+	uint64_t mpi_sr_block_size;
+	uint64_t mpi_sr_blocks;
+	uint64_t mpi_sr_credits;
+	uint64_t mpi_eager_max;
+
+	/* from the launcher; the numbers may be GLEXI_CFG_UNSET */
+	uint64_t pmi_rank;
+	uint64_t pmi_size;
+	uint64_t pmi_fd;
+	uint64_t local_rank;
+	const char *slurm_job_id;
+	const char *slurm_step_id;
+};
+
+/* Never NULL. */
+const struct glexi_cfg *glexi_cfg(void);
+
+/*
+ * The value in force of a number, size, time or bool (0, 1) by its variable's
+ * name.  False, with *value_p untouched: no such row, a text, or unset.
+ */
+bool glexi_cfg_uint(const char *name, uint64_t *value_p);
+
+/* ---- the table, for those who print it ----------------------------------- */
+
+enum glexi_cfg_type {
+	GLEXI_CFG_STRING,
+	GLEXI_CFG_UINT, /* an empty default makes it one that may be unset */
+	GLEXI_CFG_SIZE, /* 4096 64K 1M 2G */
+	GLEXI_CFG_TIME, /* 500ns 10us 5ms 1s; a bare number is in the row's unit */
+	GLEXI_CFG_BOOL, /* y n 1 0 yes no on off true false */
+	GLEXI_CFG_ENUM
+};
+
+enum glexi_cfg_kind {
+	GLEXI_CFG_OWN,	   /* GLEX_*: a bad value is warned about */
+	GLEXI_CFG_LAUNCHER /* set by the launcher, not by the user: a bad value counts as unset, silently */
+};
+
+enum glexi_cfg_source { GLEXI_CFG_FROM_DEFAULT, GLEXI_CFG_FROM_ENV };
+
+struct glexi_cfg_row {
+	const char *name;
+	enum glexi_cfg_type type;
+	enum glexi_cfg_kind kind;
+	const char *def; /* parsed like a value of the user's */
+	uint64_t min;	 /* of numbers, in the row's unit */
+	uint64_t max;
+	const char *unit;	    /* "" where there is none */
+	const char *const *choices; /* ENUM: ends with NULL; the value is the index */
+	const char *help;	    /* one sentence, first word lower case, no full stop */
+	size_t offset;		    /* of the member of struct glexi_cfg */
+};
+
+/* Ends with a row whose name is NULL; grouped by subject. */
+extern const struct glexi_cfg_row glexi_cfg_table[];
+
+/* Room for any formatted number or range; a longer string value is cut. */
+#define GLEXI_CFG_TEXT 256
+
+/* The row's value in *cfg as text that would parse back, "" where unset, into buf.  Returns buf. */
+const char *glexi_cfg_format(const struct glexi_cfg *cfg, const struct glexi_cfg_row *row, char *buf, size_t size);
+
+/* Where the value in force comes from.  row must be of the table. */
+enum glexi_cfg_source glexi_cfg_source(const struct glexi_cfg_row *row);
+
+/* "1 to 65536", "16K to 1M", "y or n", "error, warn, info"; "" for texts.  Returns buf.  Needs no environment. */
+const char *glexi_cfg_range(const struct glexi_cfg_row *row, char *buf, size_t size);
+
+const char *glexi_cfg_type_name(const struct glexi_cfg_row *row);
+const char *glexi_cfg_source_name(enum glexi_cfg_source source);
+
+/* ---- the parser by itself, for tests ------------------------------------- */
+
+/* Called with each warning, a line without its end. */
+typedef void (*glexi_cfg_warn_fn)(void *arg, const char *text);
+
+/*
+ * Fills *cfg from the NULL-terminated environment env (of which it keeps no
+ * pointer) and source[] (one entry a row, may be NULL).
+ */
+void glexi_cfg_parse(struct glexi_cfg *cfg, enum glexi_cfg_source *source, char *const *env, glexi_cfg_warn_fn warn,
+		     void *arg);
+
+/* How many rows the table has. */
+size_t glexi_cfg_rows(void);
+
+/* Parses text as a value of this row.  False: it is not one, *why_p says why, *member is untouched. */
+bool glexi_cfg_parse_value(const struct glexi_cfg_row *row, const char *text, void *member, const char **why_p);
+
+#endif /* GLEXI_CFG_H */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table.c - the rows of the configuration, and how a row describes itself.
+ *
+ * To add a variable: a member in struct glexi_cfg, a line here.  A type that
+ * does not fit the member fails to compile.  Constant data and pure functions:
+ * any thread, no environment.
+ */
+#include "cfg/cfg.h"
+
+#include "cfg/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define K (UINT64_C(1) << 10)
+#define M (UINT64_C(1) << 20)
+#define G (UINT64_C(1) << 30)
+
+static const char *const log_levels[] = {
+	[GLEXI_LOG_ERROR] = "error", [GLEXI_LOG_WARN] = "warn",	  [GLEXI_LOG_INFO] = "info",
+	[GLEXI_LOG_DEBUG] = "debug", [GLEXI_LOG_TRACE] = "trace", NULL,
+};
+
+/* The offset of a member, after a check of its type that costs nothing at run time. */
+#define AT(member, ctype)                                                                                              \
+	(offsetof(struct glexi_cfg, member) + 0 * sizeof(_Generic(((struct glexi_cfg *)0)->member, ctype : 0)))
+
+#define ROW(name, type, kind, def, min, max, unit, choices, offset, help)                                              \
+	{                                                                                                              \
+		name, GLEXI_CFG_##type, GLEXI_CFG_##kind, def, min, max, unit, choices, help, offset                   \
+	}
+
+#define STRING(name, member, def, help) ROW(name, STRING, OWN, def, 0, 0, "", NULL, AT(member, const char *), help)
+#define UINT(name, member, def, min, max, unit, help)                                                                  \
+	ROW(name, UINT, OWN, def, min, max, unit, NULL, AT(member, uint64_t), help)
+#define SIZE(name, member, def, min, max, help)                                                                        \
+	ROW(name, SIZE, OWN, def, min, max, "bytes", NULL, AT(member, uint64_t), help)
+#define TIME(name, member, def, min, max, unit, help)                                                                  \
+	ROW(name, TIME, OWN, def, min, max, unit, NULL, AT(member, uint64_t), help)
+#define BOOL(name, member, def, help) ROW(name, BOOL, OWN, def, 0, 1, "", NULL, AT(member, bool), help)
+#define ENUM(name, member, def, choices, help)                                                                         \
+	ROW(name, ENUM, OWN, def, 0, sizeof(choices) / sizeof(choices[0]) - 2, "", choices, AT(member, int), help)
+#define LAUNCHER_UINT(name, member, help)                                                                              \
+	ROW(name, UINT, LAUNCHER, "", 0, UINT32_MAX, "", NULL, AT(member, uint64_t), help)
+#define LAUNCHER_STRING(name, member, help)                                                                            \
+	ROW(name, STRING, LAUNCHER, "", 0, 0, "", NULL, AT(member, const char *), help)
+
+/* clang-format off */
+const struct glexi_cfg_row glexi_cfg_table[] = {
+	/* where glexd is, and who we are */
+	STRING("GLEX_SOCKET", socket, "",
+	       "socket of the glexd to use, a path or @NAME for an abstract one; empty: the private one of this user and job, started when needed"),
+	STRING("GLEX_GLEXD", glexd, "", "path of the glexd program to start; empty: the installed one"),
+	STRING("GLEX_JOB", job, "",
+	       "name of the job; processes of one job share a private glexd; empty: derived from the launcher"),
+	UINT("GLEX_NODE", node, "", 0, 65535, "",
+	     "number of the emulated node, and so of the NIC, this process sits on; empty: derived from its rank and GLEX_PPN"),
+	UINT("GLEX_NODES", nodes, "8", 1, 65536, "nodes",
+	     "emulated nodes over which processes without a rank are spread in turn"),
+	UINT("GLEX_PPN", ppn, "1", 1, 65536, "ranks", "MPI ranks that sit on one emulated node"),
+	TIME("GLEX_LINGER", linger_ms, "100ms", 0, 3600 * 1000, "ms",
+	     "how long a private glexd stays after its last client has left"),
+
+	/* waiting and locking */
+	TIME("GLEX_SPIN_TIME", spin_us, "50us", 0, 10 * 1000 * 1000, "us",
+	     "how long a blocking wait spins before it yields the processor"),
+	TIME("GLEX_YIELD_TIME", yield_us, "200us", 0, 10 * 1000 * 1000, "us",
+	     "how long a blocking wait then yields before it sleeps"),
+	BOOL("GLEX_SINGLE_THREADED", single_threaded, "n",
+	     "only one thread of the process makes GLEX calls: no locks are taken"),
+
+	/* moving data */
+	SIZE("GLEX_DMA_CHUNK", dma_chunk, "1M", 4 * K, G,
+	     "what the DMA engine of glexd moves for one endpoint before it looks at the next"),
+	SIZE("GLEX_ATTACH_CHUNK", attach_chunk, "1M", 4 * K, G, "what one cross-memory attach call moves at most"),
+	BOOL("GLEX_MEM_ATTACH", mem_attach, "y",
+	     "move private memory by cross-memory attach; n refuses it, as a container may"),
+
+	/* diagnostics */
+	ENUM("GLEX_LOG_LEVEL", log_level, "warn", log_levels, "the least important kind of message that is printed"),
+	STRING("GLEX_LOG_FILE", log_file, "",
+	       "file that messages are appended to, %p becoming the process number and %h the host; empty: standard error"),
+	BOOL("GLEX_WARN_UNUSED", warn_unused, "y", "warn of variables that begin with GLEX_ and do not exist"),
+
+	/* the MPI netmod */
+	SIZE("GLEX_MPI_SR_BLOCK_SIZE", mpi_sr_block_size, "16K", K, M,
+	     "size of a block of the channel shared by all peers"),
+	UINT("GLEX_MPI_SR_BLOCKS", mpi_sr_blocks, "64", 4, 4096, "blocks",
+	     "blocks of the shared channel, in each direction"),
+	UINT("GLEX_MPI_SR_CREDITS", mpi_sr_credits, "64", 2, 1024, "credits",
+	     "mini-packets a peer may have under way in the shared channel"),
+	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "64K", 0, 16 * M,
+	     "longest message that is sent without asking the receiver first"),
+
+	/* from the launcher */
+	LAUNCHER_UINT("PMI_RANK", pmi_rank, "rank of the process"),
+	LAUNCHER_UINT("PMI_SIZE", pmi_size, "how many processes the job has"),
+	LAUNCHER_UINT("PMI_FD", pmi_fd, "descriptor of the connection to the process manager"),
+	LAUNCHER_UINT("MPI_LOCALRANKID", local_rank, "rank of the process among those of this machine"),
+	LAUNCHER_STRING("SLURM_JOB_ID", slurm_job_id, "number of the Slurm job; part of the default of GLEX_JOB"),
+	LAUNCHER_STRING("SLURM_STEP_ID", slurm_step_id, "number of its step; part of the default of GLEX_JOB"),
+
+	{.name = NULL},
+};
+/* clang-format on */
+
+size_t glexi_cfg_rows(void)
+{
+	return sizeof(glexi_cfg_table) / sizeof(glexi_cfg_table[0]) - 1;
+}
+
+const char *glexi_cfg_type_name(const struct glexi_cfg_row *row)
+{
+	static const char *const names[] = {
+		[GLEXI_CFG_STRING] = "text", [GLEXI_CFG_UINT] = "number", [GLEXI_CFG_SIZE] = "size",
+		[GLEXI_CFG_TIME] = "time",   [GLEXI_CFG_BOOL] = "bool",	  [GLEXI_CFG_ENUM] = "choice",
+	};
+
+	return names[row->type];
+}
+
+const char *glexi_cfg_source_name(enum glexi_cfg_source source)
+{
+	return source == GLEXI_CFG_FROM_ENV ? "env" : "default";
+}
+
+/* The largest suffix that leaves no rest, so that the text parses back to the same number. */
+static void format_size(uint64_t value, char *buf, size_t size)
+{
+	static const char suffix[] = "KMGT";
+	int power = -1;
+
+	while (value != 0 && value % K == 0 && power < 3) {
+		value /= K;
+		power++;
+	}
+	if (power < 0)
+		snprintf(buf, size, "%" PRIu64, value);
+	else
+		snprintf(buf, size, "%" PRIu64 "%c", value, suffix[power]);
+}
+
+/* Likewise; unit is that of the value. */
+static void format_time(uint64_t value, const char *unit, char *buf, size_t size)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	size_t i = 0;
+
+	while (i < 3 && strcmp(units[i], unit))
+		i++;
+	while (i < 3 && value != 0 && value % 1000 == 0) {
+		value /= 1000;
+		i++;
+	}
+	snprintf(buf, size, "%" PRIu64 "%s", value, units[i]);
+}
+
+static void format_number(const struct glexi_cfg_row *row, uint64_t value, char *buf, size_t size)
+{
+	if (row->type == GLEXI_CFG_SIZE)
+		format_size(value, buf, size);
+	else if (row->type == GLEXI_CFG_TIME)
+		format_time(value, row->unit, buf, size);
+	else
+		snprintf(buf, size, "%" PRIu64, value);
+}
+
+static void join_choices(const struct glexi_cfg_row *row, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (int i = 0; row->choices[i] && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", row->choices[i]);
+}
+
+const char *glexi_cfg_range(const struct glexi_cfg_row *row, char *buf, size_t size)
+{
+	char min[32], max[32];
+
+	switch (row->type) {
+	case GLEXI_CFG_STRING:
+		buf[0] = '\0';
+		break;
+	case GLEXI_CFG_BOOL:
+		snprintf(buf, size, "y or n");
+		break;
+	case GLEXI_CFG_ENUM:
+		join_choices(row, buf, size);
+		break;
+	default:
+		if (row->min == 0) /* needs no unit */
+			strcpy(min, "0");
+		else
+			format_number(row, row->min, min, sizeof(min));
+		format_number(row, row->max, max, sizeof(max));
+		snprintf(buf, size, "%s to %s", min, max);
+	}
+	return buf;
+}
+
+const char *glexi_cfg_format(const struct glexi_cfg *cfg, const struct glexi_cfg_row *row, char *buf, size_t size)
+{
+	const void *member = (const char *)cfg + row->offset;
+	uint64_t number;
+
+	switch (row->type) {
+	case GLEXI_CFG_STRING:
+		snprintf(buf, size, "%s", *(const char *const *)member);
+		break;
+	case GLEXI_CFG_BOOL:
+		snprintf(buf, size, "%s", *(const bool *)member ? "y" : "n");
+		break;
+	case GLEXI_CFG_ENUM:
+		snprintf(buf, size, "%s", row->choices[*(const int *)member]);
+		break;
+	default:
+		number = *(const uint64_t *)member;
+		if (number == GLEXI_CFG_UNSET)
+			buf[0] = '\0';
+		else
+			format_number(row, number, buf, size);
+	}
+	return buf;
+}

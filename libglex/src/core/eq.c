@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * eq.c - receiving events; as mpq.c, with 16 bytes that stay in the queue.
+ */
+#include "core/priv.h"
+
+#define FLAGS_AT offsetof(struct emu_event_slot, flags)
+
+static uint32_t load_probe(const struct glexi_queue *queue)
+{
+	return atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock, or a peek */
+}
+
+static bool probe(struct glexi_queue *queue, bool first, glex_event_t **event)
+{
+	struct emu_event_slot *slot;
+	uint32_t at;
+
+	glexi_lock(&queue->lock);
+	slot = glexi_queue_find(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
+	if (slot) {
+		*event = (glex_event_t *)(void *)slot->cookie;
+		atomic_store_explicit(&queue->probe, at + 1, memory_order_relaxed); /* relaxed: under the lock */
+	}
+	glexi_unlock(&queue->lock);
+	return slot != NULL;
+}
+
+glex_ret_t glex_probe_first_event(glex_ep_handle_t handle, int32_t timeout, glex_event_t **event)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+	int64_t deadline = 0;
+	glex_ret_t ret;
+
+	if (GLEXI_UNLIKELY(!ep || !event))
+		return GLEX_INVALID_PARAM;
+	for (;;) {
+		if (glexi_queue_has(&ep->eq, glexi_queue_read(&ep->eq)) && probe(&ep->eq, true, event))
+			return GLEX_SUCCESS;
+		if (timeout == 0)
+			return glexi_queue_empty(ep, &ep->eq, GLEX_NO_EVENT);
+		if (deadline == 0)
+			deadline = glexi_deadline(timeout);
+		ret = glexi_queue_wait(ep, &ep->eq, deadline, GLEX_NO_EVENT);
+		if (ret != GLEX_SUCCESS)
+			return ret;
+	}
+}
+
+glex_ret_t glex_probe_next_event(glex_ep_handle_t handle, glex_event_t **event)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (GLEXI_UNLIKELY(!ep || !event))
+		return GLEX_INVALID_PARAM;
+	if (!glexi_queue_has(&ep->eq, load_probe(&ep->eq)) || !probe(&ep->eq, false, event))
+		return glexi_queue_empty(ep, &ep->eq, GLEX_NO_EVENT);
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_discard_probed_event(glex_ep_handle_t handle)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (!ep)
+		return GLEX_INVALID_PARAM;
+	glexi_queue_discard(&ep->eq);
+	return GLEX_SUCCESS;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mpq.c - receiving mini-packets.
+ *
+ *        R            P        (glex.h has the rules)
+ *   | x | probed ...  | new ... |
+ *
+ * An empty poll reads the next slot's seq and the queue's own words, takes no
+ * lock and makes no call outside this file.
+ */
+#include "core/priv.h"
+
+#include <string.h>
+
+#define FLAGS_AT offsetof(struct emu_mp_slot, flags)
+
+static void store_probe(struct glexi_queue *queue, uint32_t index)
+{
+	atomic_store_explicit(&queue->probe, index, memory_order_relaxed); /* relaxed: under the lock */
+}
+
+static uint32_t load_probe(const struct glexi_queue *queue)
+{
+	return atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock, or a peek */
+}
+
+static void show(struct emu_mp_slot *slot, glex_ep_addr_t *src, void **data, uint32_t *len)
+{
+	if (src)
+		src->v = slot->src;
+	*data = slot->data;
+	*len = slot->len;
+}
+
+/* Looks at the first MP at or after R (or P); true with the outputs set and P behind it. */
+static bool probe(struct glexi_queue *queue, bool first, glex_ep_addr_t *src, void **data, uint32_t *len)
+{
+	struct emu_mp_slot *slot;
+	uint32_t at;
+
+	glexi_lock(&queue->lock);
+	slot = glexi_queue_find(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
+	if (slot) {
+		show(slot, src, data, len);
+		store_probe(queue, at + 1);
+	}
+	glexi_unlock(&queue->lock);
+	return slot != NULL;
+}
+
+static bool receive(struct glexi_queue *queue, glex_ep_addr_t *src, void *data, uint32_t *len)
+{
+	struct emu_mp_slot *slot;
+	uint32_t at, read;
+
+	glexi_lock(&queue->lock);
+	read = glexi_queue_read(queue);
+	slot = glexi_queue_find(queue, read, FLAGS_AT, &at);
+	if (slot) {
+		if (src)
+			src->v = slot->src;
+		if (slot->len)
+			memcpy(data, slot->data, slot->len);
+		*len = slot->len;
+		if ((int32_t)(load_probe(queue) - (at + 1)) < 0)
+			store_probe(queue, at + 1);
+		atomic_store_explicit(&queue->read, at + 1, memory_order_relaxed); /* relaxed: under the lock */
+		emu_ring_release(&queue->ring, at + 1);
+		glexi_count(queue->taken, at + 1 - read);
+	}
+	glexi_unlock(&queue->lock);
+	return slot != NULL;
+}
+
+glex_ret_t glex_probe_first_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep_addr_t *src, void **data,
+			       uint32_t *len)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+	int64_t deadline = 0;
+	glex_ret_t ret;
+
+	if (GLEXI_UNLIKELY(!ep || !data || !len))
+		return GLEX_INVALID_PARAM;
+	for (;;) {
+		if (glexi_queue_has(&ep->mpq, glexi_queue_read(&ep->mpq)) && probe(&ep->mpq, true, src, data, len))
+			return GLEX_SUCCESS;
+		if (timeout == 0)
+			return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
+		if (deadline == 0)
+			deadline = glexi_deadline(timeout);
+		ret = glexi_queue_wait(ep, &ep->mpq, deadline, GLEX_NO_MP);
+		if (ret != GLEX_SUCCESS)
+			return ret;
+	}
+}
+
+glex_ret_t glex_probe_next_mp(glex_ep_handle_t handle, glex_ep_addr_t *src, void **data, uint32_t *len)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (GLEXI_UNLIKELY(!ep || !data || !len))
+		return GLEX_INVALID_PARAM;
+	if (!glexi_queue_has(&ep->mpq, load_probe(&ep->mpq)) || !probe(&ep->mpq, false, src, data, len))
+		return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_discard_probed_mp(glex_ep_handle_t handle)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (!ep)
+		return GLEX_INVALID_PARAM;
+	glexi_queue_discard(&ep->mpq);
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_receive_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep_addr_t *src, void *data, uint32_t *len)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+	int64_t deadline = 0;
+	glex_ret_t ret;
+
+	if (GLEXI_UNLIKELY(!ep || !data || !len))
+		return GLEX_INVALID_PARAM;
+	for (;;) {
+		if (glexi_queue_has(&ep->mpq, glexi_queue_read(&ep->mpq)) && receive(&ep->mpq, src, data, len))
+			return GLEX_SUCCESS;
+		if (timeout == 0)
+			return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
+		if (deadline == 0)
+			deadline = glexi_deadline(timeout);
+		ret = glexi_queue_wait(ep, &ep->mpq, deadline, GLEX_NO_MP);
+		if (ret != GLEX_SUCCESS)
+			return ret;
+	}
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * priv.h - the objects behind the handles of glex.h.
+ *
+ * Locks: device.c's mutex for opening, closing and the list of endpoints; in an
+ * endpoint one lock for posting and one for each queue's consumer side.  None is
+ * held while waiting, none in shared memory.  All vanish with glex_single_threaded.
+ */
+#ifndef GLEXI_PRIV_H
+#define GLEXI_PRIV_H
+
+#include "backend/backend.h"
+
+#include <sched.h>
+#include <sys/queue.h>
+
+#define GLEXI_LIKELY(x)	  __builtin_expect(!!(x), 1)
+#define GLEXI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* ---- lock ---------------------------------------------------------------- */
+
+/*
+ * A spin lock that yields: held for tens of nanoseconds, or for a long copy.
+ *
+ * label    access               order     pairs     says
+ * LOCK-R1  holder held = 0      release   LOCK-A1   what the lock guards is consistent
+ * LOCK-A1  taker  held = 1      acquire   LOCK-R1   it may be read and changed
+ */
+struct glexi_lock {
+	_Atomic uint32_t held;
+};
+
+void glexi_lock_contended(struct glexi_lock *lock);
+
+static inline void glexi_lock(struct glexi_lock *lock)
+{
+	if (!glex_single_threaded && atomic_exchange_explicit(&lock->held, 1, memory_order_acquire)) /* LOCK-A1 */
+		glexi_lock_contended(lock);
+}
+
+static inline void glexi_unlock(struct glexi_lock *lock)
+{
+	if (!glex_single_threaded)
+		atomic_store_explicit(&lock->held, 0, memory_order_release); /* LOCK-R1 */
+}
+
+/* ---- objects ------------------------------------------------------------- */
+
+enum glexi_loss { GLEXI_PRESENT = 0, GLEXI_LOST, GLEXI_FORKED };
+
+/* One a process at most. */
+struct glexi_device {
+	glex_device_t pub;
+	const struct glexi_be_ops *ops;
+	void *be;
+	uint32_t opens;
+	_Atomic uint32_t lost; /* enum glexi_loss; once set it stays */
+	LIST_HEAD(, glexi_ep) eps;
+};
+
+/* The consumer's side of a ring.  read <= probe; both only move under lock, but are peeked at without. */
+struct glexi_queue {
+	struct emu_ring ring;
+	_Atomic uint32_t read;	/* R of glex.h: everything before is given back */
+	_Atomic uint32_t probe; /* P */
+	struct glexi_lock lock;
+	_Atomic uint32_t empty; /* polls in a row that found nothing */
+	_Atomic uint64_t *taken; /* counter */
+};
+
+struct glexi_ep {
+	glex_ep_t pub; /* must be first: the handle points to it */
+	struct glexi_device *dev;
+	glex_ep_addr_t addr;
+	struct glexi_lock post_lock;
+	struct glexi_queue mpq;
+	struct glexi_queue eq;
+	struct glexi_queue err;
+	_Atomic uint64_t *sleeps; /* counter */
+	struct glex_ep_attr attr;
+	void *be;
+	LIST_ENTRY(glexi_ep) link;
+};
+
+static inline struct glexi_ep *glexi_ep_of(glex_ep_handle_t handle)
+{
+	return (struct glexi_ep *)(void *)handle;
+}
+
+static inline struct glexi_device *glexi_device_of(glex_device_handle_t handle)
+{
+	return (struct glexi_device *)(void *)handle;
+}
+
+static inline bool glexi_is_lost(const struct glexi_device *dev)
+{
+	/* relaxed: a flag that only ever goes up; nothing is published with it */
+	return GLEXI_UNLIKELY(atomic_load_explicit(&dev->lost, memory_order_relaxed) != GLEXI_PRESENT);
+}
+
+/* Adds to a counter whose only writer holds a lock of the endpoint. */
+static inline void glexi_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed); /* relaxed: counter */
+
+	atomic_store_explicit(counter, v + n, memory_order_relaxed); /* relaxed: counter */
+}
+
+/* device.c: marks the device lost, once, with a message; returns GLEX_SYS_ERR. */
+glex_ret_t glexi_device_lost(struct glexi_device *dev);
+
+/* device.c: asks the backend whether it lives; GLEX_SUCCESS or GLEX_SYS_ERR. */
+glex_ret_t glexi_device_check(struct glexi_device *dev);
+
+/* device.c: the list of endpoints; keeps the device while one lives. */
+void glexi_device_add_ep(struct glexi_device *dev, struct glexi_ep *ep);
+void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep);
+
+/* ---- queues: wait.c ------------------------------------------------------ */
+
+/*
+ * The first live slot at or after index from, or NULL; *at_p: its index.  Under
+ * the queue's lock.  Steps over slots that a dead process left.  flags_at: offset
+ * of a slot's flags.
+ */
+void *glexi_queue_find(struct glexi_queue *queue, uint32_t from, size_t flags_at, uint32_t *at_p);
+
+/*
+ * Waits until the queue has something at its read index.  GLEX_SUCCESS: look
+ * again (somebody else may have been faster); `none`: the time is up.
+ */
+glex_ret_t glexi_queue_wait(struct glexi_ep *ep, struct glexi_queue *queue, int64_t deadline_ns, glex_ret_t none);
+
+/* What an empty poll returns: `none`, or GLEX_SYS_ERR once the device is known to be lost. */
+glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_queue *queue, glex_ret_t none);
+
+/* Everything probed is given back. */
+void glexi_queue_discard(struct glexi_queue *queue);
+
+/* When a wait of timeout ms that begins now ends; INT64_MAX: never. */
+int64_t glexi_deadline(int32_t timeout);
+
+/* relaxed: the queue's own lock orders those who change them, a peek tolerates any value */
+static inline uint32_t glexi_queue_read(const struct glexi_queue *queue)
+{
+	return atomic_load_explicit(&queue->read, memory_order_relaxed); /* relaxed: see above */
+}
+
+static inline bool glexi_queue_has(const struct glexi_queue *queue, uint32_t index)
+{
+	return emu_ring_peek(&queue->ring, index) != NULL;
+}
+
+#endif /* GLEXI_PRIV_H */

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_perf - measures the endpoint interface between two processes of this machine.
+ *
+ *   glex_perf (parent)  options; forks both sides, watches them, never opens the device
+ *     +- side 0         initiates, measures, prints
+ *     +- side 1         answers
+ *
+ * The sides share an anonymous page (RAW's cache line, progress) and a
+ * socketpair (addresses, meeting between rows).  A side that dies is noticed by
+ * its end, one that hangs by its progress counter; then the parent kills the
+ * other and says which it was.  If the parent dies the kernel kills both.
+ */
+#include "perf.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- one side ------------------------------------------------------------ */
+
+static void run_row(struct perf_side *s, const struct perf_test *test, const struct perf_plan *plan)
+{
+	struct perf_row row = {.test = test, .plan = plan};
+	double *sample = calloc(plan->samples, sizeof(*sample));
+
+	if (!sample)
+		perf_fail(s, "no memory for %u samples", plan->samples);
+	perf_side_meet(s);
+	row.raw_ns = perf_raw_bounce(&s->shared->raw, s->side, s->opt->deadline_s * 1000);
+	if (row.raw_ns < 0)
+		perf_fail(s, "the other side did not answer for %u s", s->opt->deadline_s);
+	if (test->kind == PERF_BANDWIDTH && s->side == 0)
+		row.copy_MBps = perf_copy_MBps(s->in, s->out, plan->size);
+	perf_side_meet(s);
+	test->run(s, plan, sample);
+	perf_side_meet(s);
+	if (s->side == 0) {
+		perf_stat_of(sample, plan->samples, &row.ns);
+		perf_out_row(s->opt, &row);
+	}
+	free(sample);
+}
+
+static void run_test(struct perf_side *s, const struct perf_test *test, uint64_t room)
+{
+	struct perf_sizes sizes;
+
+	s->test = test->name;
+	if (s->side == 0)
+		perf_out_test(s->opt, test);
+	perf_sizes_of(s->opt, test, &sizes);
+	for (uint32_t i = 0; i < sizes.count; i++) {
+		const char *why;
+		struct perf_plan plan;
+
+		s->size = (uint32_t)sizes.size[i];
+		why = test->refuse(s, s->size);
+		if (why) {
+			if (s->side == 0)
+				perf_out_left_out(s->opt, test, s->size, why);
+			continue;
+		}
+		perf_make_plan(s->opt, test, s->size, room, &plan);
+		run_row(s, test, &plan);
+	}
+	s->test = NULL;
+}
+
+static void run_side(const struct perf_options *opt, struct perf_shared *shared, int side, int sock)
+{
+	struct perf_side s = {.side = side, .opt = opt, .shared = shared, .sock = sock};
+	uint64_t room = perf_room(opt);
+	const struct perf_test *test = NULL;
+	const char *at = opt->tests;
+
+	perf_side_open(&s, room + 4096);
+	if (side == 0)
+		perf_out_head(opt);
+	while (perf_next_test(opt, &at, &test))
+		run_test(&s, test, room);
+	perf_side_close(&s);
+}
+
+/* ---- the parent ---------------------------------------------------------- */
+
+struct child {
+	pid_t pid; /* 0: reaped */
+	int status;
+	bool killed; /* by us */
+	uint64_t progress, since;
+};
+
+static pid_t start_side(const struct perf_options *opt, struct perf_shared *shared, int side, const int sock[2],
+			const sigset_t *mask)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	close(sock[!side]);
+	run_side(opt, shared, side, sock[side]);
+	exit(0);
+}
+
+static bool reap(struct child child[2])
+{
+	bool failed = false;
+
+	for (int i = 0; i < 2; i++) {
+		if (!child[i].pid || waitpid(child[i].pid, &child[i].status, WNOHANG) != child[i].pid)
+			continue;
+		child[i].pid = 0;
+		failed |= child[i].status != 0;
+	}
+	return failed;
+}
+
+/* True when a side has not got on for much longer than its own deadline. */
+static bool stuck(const struct perf_options *opt, struct perf_shared *shared, struct child *child, int side)
+{
+	uint64_t progress = atomic_load_explicit(&shared->progress[side], memory_order_relaxed);
+	uint64_t now = perf_now_ns();
+
+	if (progress != child->progress || child->since == 0) {
+		child->progress = progress;
+		child->since = now;
+	}
+	return now - child->since > (2 * opt->deadline_s + 5) * 1000000000ULL;
+}
+
+static void end_both(struct child child[2], const sigset_t *sigchld)
+{
+	struct timespec grace = {.tv_nsec = 200000000};
+
+	/* One that lost its partner ends by itself; its own words are better than ours. */
+	if (child[0].pid || child[1].pid) {
+		sigtimedwait(sigchld, NULL, &grace);
+		reap(child);
+	}
+	for (int i = 0; i < 2; i++) {
+		if (!child[i].pid)
+			continue;
+		child[i].killed = true;
+		kill(child[i].pid, SIGKILL);
+		waitpid(child[i].pid, &child[i].status, 0);
+		child[i].pid = 0;
+	}
+}
+
+static void tell_deaths(const struct child child[2])
+{
+	for (int i = 0; i < 2; i++)
+		/* SIGPIPE: who read our output has seen enough. */
+		if (!child[i].killed && WIFSIGNALED(child[i].status) && WTERMSIG(child[i].status) != SIGPIPE)
+			fprintf(stderr, "glex_perf: side %d was ended by signal %d (%s)\n", i,
+				WTERMSIG(child[i].status), strsignal(WTERMSIG(child[i].status)));
+}
+
+static int watch(const struct perf_options *opt, struct perf_shared *shared, struct child child[2],
+		 const sigset_t *sigchld)
+{
+	struct timespec second = {.tv_sec = 1};
+	bool failed = false;
+
+	while (!failed && (child[0].pid || child[1].pid)) {
+		sigtimedwait(sigchld, NULL, &second);
+		failed = reap(child);
+		for (int i = 0; i < 2 && !failed; i++) {
+			if (!child[i].pid || !stuck(opt, shared, &child[i], i))
+				continue;
+			fprintf(stderr, "glex_perf: side %d has been stuck for %u s\n", i, 2 * opt->deadline_s + 5);
+			failed = true;
+		}
+	}
+	if (failed) {
+		end_both(child, sigchld);
+		tell_deaths(child);
+	}
+	return failed;
+}
+
+static int run_both(const struct perf_options *opt)
+{
+	struct child child[2] = {{0}};
+	struct perf_shared *shared;
+	sigset_t sigchld, mask;
+	int sock[2], status;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock)) {
+		perror("glex_perf: cannot set up the two sides");
+		return 1;
+	}
+	sigemptyset(&sigchld);
+	sigaddset(&sigchld, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &sigchld, &mask);
+	for (int i = 0; i < 2; i++) {
+		child[i].pid = start_side(opt, shared, i, sock, &mask);
+		if (child[i].pid > 0)
+			continue;
+		perror("glex_perf: fork");
+		child[i].pid = 0;
+		end_both(child, &sigchld);
+		return 1;
+	}
+	close(sock[0]);
+	close(sock[1]);
+	status = watch(opt, shared, child, &sigchld);
+	munmap(shared, sizeof(*shared));
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct perf_options opt;
+
+	perf_parse_options(argc, argv, &opt);
+	return run_both(&opt);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perf.h - the parts of glex_perf.
+ *
+ *   glex_perf.c   forks the two sides and watches them
+ *   perf_options.c  the table of tests, the command line
+ *   perf_plan.c   how many messages, in how many samples, and where they lie
+ *   perf_side.c   one side: device, endpoint, memory, the other side's addresses,
+ *                 waiting with a deadline
+ *   perf_lat.c    ping-pong and GET latency            \
+ *   perf_bw.c     windows of PUTs and GETs              > struct perf_test
+ *   perf_rate.c   streams of mini-packets and PUTs     /
+ *   perf_out.c    table and JSON lines
+ *   perf_raw.c    the yardstick        perf_base.c   what knows no GLEX
+ *
+ * Both sides run the same plan in step.  Side 0 initiates, measures and prints.
+ */
+#ifndef PERF_H
+#define PERF_H
+
+#include "perf_base.h"
+#include "perf_raw.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glex.h>
+#include <glex_ext.h>
+
+#define PERF_NONE	UINT64_MAX
+#define PERF_WINDOW_MAX 256U /* messages; two such windows fit into any default queue */
+
+enum perf_memory {
+	PERF_MEMORY_ALLOC, /* glex_alloc: the other process maps it */
+	PERF_MEMORY_MALLOC /* private: reached by attaching to the process */
+};
+
+enum perf_kind { PERF_LATENCY, PERF_BANDWIDTH, PERF_RATE };
+
+/* What the user asked for; 0 where he left it to the test. */
+struct perf_options {
+	const char *tests;
+	struct perf_sizes sizes;
+	uint32_t iterations;
+	uint32_t warmup;
+	uint32_t window;
+	uint32_t deadline_s;
+	enum glex_ep_type ep_type;
+	enum perf_memory memory;
+	bool check;
+	bool json;
+	uint64_t broken; /* this message is corrupted on purpose; PERF_NONE: none is */
+	int core[2];
+	double busy; /* other tasks that ran when we began */
+};
+
+/* Anonymous shared memory made before the fork: all that the two sides and their parent share outside GLEX. */
+struct perf_shared {
+	struct perf_raw_line raw;
+	_Atomic uint64_t progress[2]; /* a side counts up while it gets on; relaxed, it only feeds the watchdog */
+};
+
+/* What a side tells the other once. */
+struct perf_card {
+	glex_ep_addr_t addr;
+	glex_mem_handle_t mh;
+	uint32_t key;
+	uint32_t pad;
+};
+
+struct perf_side {
+	glex_ep_handle_t ep;
+	struct perf_card peer;
+	glex_mem_handle_t mh;
+	int side;
+	int spins;    /* polls before a wait may sleep */
+	uint8_t *out; /* what is sent from: offset 0 of the region on both sides */
+	uint8_t *in;  /* what is received into: offset half on both sides */
+	uint64_t half;
+	const struct perf_options *opt;
+	struct perf_shared *shared;
+	const char *test; /* for messages */
+	uint32_t size;
+	int sock;
+	glex_device_handle_t dev;
+	struct glex_device_attr dev_attr;
+	void *mem;
+};
+
+/* One row: a test at one size. */
+struct perf_plan {
+	uint32_t size;
+	uint32_t batch; /* operations (round trips, windows, messages) timed together: one sample */
+	uint32_t samples;
+	uint32_t warmup; /* batches before the first sample */
+	uint32_t window;
+	uint32_t slots;	 /* messages that have room side by side */
+	uint32_t stride; /* from slot to slot */
+	bool check;
+};
+
+/* Filled in once a row; a loop changes only what differs from message to message. */
+union perf_req {
+	struct glex_imm_mp_req mp;
+	struct glex_imm_rdma_req imm;
+	struct glex_rdma_req rdma;
+};
+
+struct perf_test {
+	const char *name;
+	const char *help;
+	enum perf_kind kind;
+	bool one_sided; /* side 1 only waits */
+	bool both_ways; /* as many bytes come back as go */
+	const char *sizes;
+	uint32_t window;
+	/* Why it cannot be done with this size, or NULL. */
+	const char *(*refuse)(const struct perf_side *s, uint32_t size);
+	/* Runs both sides; side 0 stores nanoseconds per message, one way, a sample. */
+	void (*run)(struct perf_side *s, const struct perf_plan *plan, double *sample);
+};
+
+struct perf_row {
+	const struct perf_test *test;
+	const struct perf_plan *plan;
+	struct perf_stat ns; /* a message */
+	double raw_ns;
+	double copy_MBps; /* 0: not measured */
+};
+
+/* perf_lat.c, perf_bw.c, perf_rate.c */
+extern const struct perf_test perf_imm_put_lat, perf_put_lat, perf_put_poll_lat, perf_get_lat, perf_mp_lat;
+extern const struct perf_test perf_put_bw, perf_get_bw, perf_put_bibw;
+extern const struct perf_test perf_mp_rate, perf_imm_put_rate;
+
+/* perf_options.c.  Ends the process with a message where the options make no sense. */
+void perf_parse_options(int argc, char **argv, struct perf_options *opt_p);
+/* The tests asked for, one a call.  At first *at_p is opt->tests and *test_p NULL; false: there is no more. */
+bool perf_next_test(const struct perf_options *opt, const char **at_p, const struct perf_test **test_p);
+
+/* perf_plan.c */
+void perf_sizes_of(const struct perf_options *opt, const struct perf_test *test, struct perf_sizes *sizes_p);
+/* Bytes of messages in each half of a side's region. */
+uint64_t perf_room(const struct perf_options *opt);
+void perf_make_plan(const struct perf_options *opt, const struct perf_test *test, uint32_t size, uint64_t room,
+		    struct perf_plan *plan_p);
+
+/* perf_out.c: rows on stdout, by side 0 alone. */
+void perf_out_head(const struct perf_options *opt);
+void perf_out_test(const struct perf_options *opt, const struct perf_test *test);
+void perf_out_left_out(const struct perf_options *opt, const struct perf_test *test, uint64_t size, const char *why);
+void perf_out_row(const struct perf_options *opt, const struct perf_row *row);
+
+/* ---- perf_side.c: all of it ends the process with a message when something fails ---- */
+
+void perf_side_open(struct perf_side *s, uint64_t half);
+void perf_side_close(struct perf_side *s);
+
+/* Both sides call it; it returns when both did.  Fails only when nobody gets on for the deadline. */
+void perf_side_meet(struct perf_side *s);
+
+__attribute__((format(printf, 2, 3), noreturn)) void perf_fail(const struct perf_side *s, const char *format, ...);
+__attribute__((noreturn)) void perf_fail_ret(const struct perf_side *s, const char *call, glex_ret_t ret);
+
+/* The slow ends of the waits below. */
+glex_event_t *perf_wait_event_slow(struct perf_side *s);
+void *perf_wait_mp_slow(struct perf_side *s, uint32_t *len_p);
+void perf_wait_word_slow(struct perf_side *s, _Atomic uint64_t *word, uint64_t want);
+bool perf_busy_wait(struct perf_side *s, uint64_t *since_p);
+void perf_bad_event(const struct perf_side *s, const glex_event_t *event, uint64_t number, uint64_t kind);
+void perf_verify(const struct perf_side *s, const void *buf, size_t len, uint64_t number);
+void perf_prepare(const struct perf_side *s, void *buf, size_t len, uint64_t number);
+
+/* Requests towards the other side with all that is the same in every message of a row. */
+void perf_req_mp(const struct perf_side *s, uint32_t size, union perf_req *req);
+void perf_req_imm(const struct perf_side *s, uint32_t size, uint64_t kind, union perf_req *req);
+void perf_req_put(const struct perf_side *s, uint32_t size, uint64_t kind, union perf_req *req);
+void perf_req_get(const struct perf_side *s, uint32_t size, union perf_req *req);
+
+/* perf_test.refuse for what travels inside a descriptor. */
+const char *perf_refuse_mp(const struct perf_side *s, uint32_t size);
+const char *perf_refuse_imm(const struct perf_side *s, uint32_t size);
+const char *perf_refuse_rdma(const struct perf_side *s, uint32_t size);
+
+/* ---- the fast paths, compiled into each test's loop ---- */
+
+#define PERF_INLINE static inline __attribute__((always_inline))
+
+/* cookie_1 of an event: what it says.  cookie_0 is the number of the message or window. */
+#define PERF_EVENT_DATA	  1U
+#define PERF_EVENT_CREDIT 2U
+#define PERF_EVENT_LOCAL  3U
+
+PERF_INLINE void perf_progress(struct perf_side *s)
+{
+	uint64_t n = atomic_load_explicit(&s->shared->progress[s->side], memory_order_relaxed);
+
+	atomic_store_explicit(&s->shared->progress[s->side], n + 1, memory_order_relaxed);
+}
+
+PERF_INLINE void perf_put(struct perf_side *s, struct glex_rdma_req *req)
+{
+	uint64_t since = 0;
+	glex_ret_t ret;
+
+	while ((ret = glex_rdma(s->ep, req, NULL)) == GLEX_BUSY && perf_busy_wait(s, &since))
+		;
+	if (__builtin_expect(ret != GLEX_SUCCESS, 0))
+		perf_fail_ret(s, "glex_rdma", ret);
+}
+
+PERF_INLINE void perf_imm_put(struct perf_side *s, struct glex_imm_rdma_req *req)
+{
+	uint64_t since = 0;
+	glex_ret_t ret;
+
+	while ((ret = glex_imm_rdma(s->ep, req, NULL)) == GLEX_BUSY && perf_busy_wait(s, &since))
+		;
+	if (__builtin_expect(ret != GLEX_SUCCESS, 0))
+		perf_fail_ret(s, "glex_imm_rdma", ret);
+}
+
+PERF_INLINE void perf_send_mp(struct perf_side *s, struct glex_imm_mp_req *req)
+{
+	uint64_t since = 0;
+	glex_ret_t ret;
+
+	while ((ret = glex_send_imm_mp(s->ep, req, NULL)) == GLEX_BUSY && perf_busy_wait(s, &since))
+		;
+	if (__builtin_expect(ret != GLEX_SUCCESS, 0))
+		perf_fail_ret(s, "glex_send_imm_mp", ret);
+}
+
+/* Takes one event, which must be this one. */
+PERF_INLINE void perf_wait_event(struct perf_side *s, uint64_t number, uint64_t kind)
+{
+	glex_event_t *event = NULL;
+	int spins = 0;
+
+	while (glex_probe_first_event(s->ep, 0, &event) != GLEX_SUCCESS) {
+		if (__builtin_expect(++spins == s->spins, 0)) {
+			event = perf_wait_event_slow(s);
+			break;
+		}
+	}
+	if (__builtin_expect(event->cookie_0 != number || event->cookie_1 != kind, 0))
+		perf_bad_event(s, event, number, kind);
+	glex_discard_probed_event(s->ep);
+}
+
+/* The next MP behind those already looked at; the caller discards. */
+PERF_INLINE void *perf_wait_mp(struct perf_side *s, uint32_t *len_p)
+{
+	void *data;
+	int spins = 0;
+
+	while (glex_probe_next_mp(s->ep, NULL, &data, len_p) != GLEX_SUCCESS)
+		if (__builtin_expect(++spins == s->spins, 0))
+			return perf_wait_mp_slow(s, len_p);
+	return data;
+}
+
+/* Pairs with the order in which the bytes of a PUT become visible: its last word after all others. */
+PERF_INLINE void perf_wait_word(struct perf_side *s, _Atomic uint64_t *word, uint64_t want)
+{
+	int spins = 0;
+
+	while (atomic_load_explicit(word, memory_order_acquire) != want) {
+		if (__builtin_expect(++spins == s->spins, 0)) {
+			perf_wait_word_slow(s, word, want);
+			return;
+		}
+	}
+}
+
+#endif /* PERF_H */

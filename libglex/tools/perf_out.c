@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perf_out.c - how results look: a table for people, JSON lines for programs.
+ *
+ * The table's remarks start with '#'.  With --json stdout holds nothing but one
+ * object a row, and each object says by itself how it was measured.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "perf.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+static const char *ep_type_name(const struct perf_options *opt)
+{
+	return opt->ep_type == GLEX_EP_TYPE_FAST ? "fast" : "normal";
+}
+
+static const char *memory_name(const struct perf_options *opt)
+{
+	return opt->memory == PERF_MEMORY_ALLOC ? "alloc" : "malloc";
+}
+
+static void cores_name(const struct perf_options *opt, char *buf, size_t len)
+{
+	if (opt->core[0] == PERF_NO_CORE)
+		snprintf(buf, len, "none");
+	else
+		snprintf(buf, len, "%d,%d", opt->core[0], opt->core[1]);
+}
+
+/* Of both directions, where data go both ways. */
+static double rate_Mps(const struct perf_row *row)
+{
+	return row->ns.p50 > 0 ? (row->test->both_ways ? 2e3 : 1e3) / row->ns.p50 : 0;
+}
+
+static double bw_MBps(const struct perf_row *row)
+{
+	return rate_Mps(row) * row->plan->size;
+}
+
+void perf_out_head(const struct perf_options *opt)
+{
+	char cpu[128], cores[32];
+
+	if (opt->json)
+		return;
+	perf_cpu_model(cpu, sizeof(cpu));
+	cores_name(opt, cores, sizeof(cores));
+	printf("# glex_perf %s\n", PACKAGE_VERSION);
+	printf("# cpu: %s; the two sides run on cores: %s\n", cpu, cores);
+	printf("# endpoints: %s; memory: %s (%s); data %s\n", ep_type_name(opt), memory_name(opt),
+	       opt->memory == PERF_MEMORY_ALLOC ? "glex_alloc, mapped by the other side"
+						: "private, reached by attaching",
+	       opt->check ? "verified, which the times include" : "not verified");
+	printf("# a sample is the mean of a batch; median, p99, min and max are over samples, per message\n");
+	printf("# one way; of a GET until its data is there; of a window its time divided by its messages\n");
+	printf("# RAW: an 8-byte flag bounced over one shared cache line, measured beside each row\n");
+	if (opt->busy > PERF_BUSY)
+		printf("# NOTE: %.1f other tasks were running on this machine: do not trust these times\n", opt->busy);
+	fflush(stdout);
+}
+
+static const char *last_column(const struct perf_test *test)
+{
+	return test->kind == PERF_BANDWIDTH ? "of memcpy" : "";
+}
+
+void perf_out_test(const struct perf_options *opt, const struct perf_test *test)
+{
+	if (opt->json)
+		return;
+	printf("\n# %s: %s\n", test->name, test->help);
+	printf("# %8s %10s %9s %10s %10s %10s %10s %10s %7s %s\n", "bytes", "median us", "x RAW", "p99 us", "min us",
+	       "max us", "MB/s", "M msg/s", "RAW ns", last_column(test));
+	fflush(stdout);
+}
+
+void perf_out_left_out(const struct perf_options *opt, const struct perf_test *test, uint64_t size, const char *why)
+{
+	if (opt->json)
+		fprintf(stderr, "glex_perf: %s: %llu bytes left out: %s\n", test->name, (unsigned long long)size, why);
+	else
+		printf("# %llu bytes left out: %s\n", (unsigned long long)size, why);
+}
+
+static void print_table(const struct perf_row *row)
+{
+	char per_raw[32] = "-"; /* of a stream it would say nothing */
+
+	if (row->test->kind == PERF_LATENCY)
+		snprintf(per_raw, sizeof(per_raw), "%.2f", row->ns.p50 / row->raw_ns);
+	printf("%10u %10.4f %9s %10.4f %10.4f %10.4f %10.1f %10.4f %7.1f", row->plan->size, row->ns.p50 / 1e3, per_raw,
+	       row->ns.p99 / 1e3, row->ns.min / 1e3, row->ns.max / 1e3, bw_MBps(row), rate_Mps(row), row->raw_ns);
+	if (row->copy_MBps > 0)
+		printf(" %9.2f", bw_MBps(row) / row->copy_MBps);
+	putchar('\n');
+}
+
+static uint64_t messages_measured(const struct perf_plan *plan)
+{
+	return (uint64_t)plan->samples * plan->batch * plan->window;
+}
+
+static json_t *row_object(const struct perf_options *opt, const struct perf_row *row)
+{
+	char cpu[128], cores[32];
+
+	perf_cpu_model(cpu, sizeof(cpu));
+	cores_name(opt, cores, sizeof(cores));
+	return json_pack(
+		"{s:s s:I s:f s:f s:f s:f s:f s:f s:f s:f s:f s:I s:I s:I s:f s:f s:s s:s s:b s:s s:s s:s}", /**/
+		"test", row->test->name, "size", (json_int_t)row->plan->size,				     /**/
+		"lat_us", row->ns.p50 / 1e3, "bw_MBps", bw_MBps(row), "rate_Mps", rate_Mps(row),	     /**/
+		"raw_ns", row->raw_ns, "lat_per_raw", row->ns.p50 / row->raw_ns,			     /**/
+		"p50_us", row->ns.p50 / 1e3, "p99_us", row->ns.p99 / 1e3,				     /**/
+		"min_us", row->ns.min / 1e3, "max_us", row->ns.max / 1e3,				     /**/
+		"samples", (json_int_t)row->ns.samples,							     /**/
+		"messages", (json_int_t)messages_measured(row->plan),					     /**/
+		"window", (json_int_t)row->plan->window, "memcpy_MBps", row->copy_MBps, "busy", opt->busy,   /**/
+		"endpoint", ep_type_name(opt), "memory", memory_name(opt), "checked", (int)opt->check, "cores", cores,
+		"cpu", cpu, "version", PACKAGE_VERSION);
+}
+
+void perf_out_row(const struct perf_options *opt, const struct perf_row *row)
+{
+	json_t *object;
+
+	if (!opt->json) {
+		print_table(row);
+		fflush(stdout);
+		return;
+	}
+	object = row_object(opt, row);
+	if (object && json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0)
+		putchar('\n');
+	json_decref(object);
+	fflush(stdout);
+}

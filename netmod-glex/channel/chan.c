@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * chan.c - the channel: opening, closing, and the round of progress.
+ *
+ * One round, in this order:
+ *
+ *      MPs      deliver what is in order, start GETs          at most GLEXCH_BATCH
+ *      events   GETs done: deliver; blocks read: free         at most GLEXCH_BATCH
+ *      rest     waiting GETs, the run queue, rendezvous       only if there are any
+ *      discard  the slots of this round
+ *      credits  to those who heard nothing that carried them
+ *
+ * With nothing to do a round makes two calls that look at one word each, and
+ * tests a few words of its own.
+ *
+ * I1  Callbacks may start a round inside a round.  MPs handed out by the outer
+ *     one stay where they are: only the outermost discards.  Events are copied
+ *     out, so any round may discard those.
+ * I2  Nothing that a round found out before a callback is used after it, but
+ *     the channel and the connection itself.
+ */
+#include "chan_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- opening and closing ------------------------------------------------- */
+
+static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params *params)
+{
+	static const enum glex_ep_type types[] = {GLEX_EP_TYPE_FAST, GLEX_EP_TYPE_EMULATE, GLEX_EP_TYPE_NORMAL};
+	struct glex_ep_attr attr = {0};
+	struct glex_device_attr dev;
+	glex_ret_t ret = glex_query_device(ch->dev, &dev);
+	uint32_t events;
+	size_t i;
+
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	ch->max_rdma = dev.max_rdma_data_len;
+	attr.num = GLEX_ANY_EP_NUM;
+	attr.key = params->key;
+	attr.mpq_capacity = glexch_credit_plan(ch, params->peers, params->credits, &dev);
+	attr.mpq_type =
+		attr.mpq_capacity > dev.max_ep_mpq_capacity ? GLEX_MPQ_TYPE_HIGH_CAPACITY : GLEX_MPQ_TYPE_NORMAL;
+	events = params->blocks + GLEXCH_PIECES + GLEXCH_BATCH;
+	attr.eq_capacity = events > dev.def_ep_eq_capacity ? events : dev.def_ep_eq_capacity;
+	attr.eq_type = attr.eq_capacity > dev.max_ep_eq_capacity ? GLEX_EQ_TYPE_HIGH_CAPACITY : GLEX_EQ_TYPE_NORMAL;
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		attr.type = types[i];
+		ret = glex_create_ep(ch->dev, &attr, &ch->ep);
+		if (ret != GLEX_NO_EP_RESOURCE)
+			break;
+	}
+	return ret == GLEX_SUCCESS ? glex_get_ep_addr(ch->ep, &ch->addr) : ret;
+}
+
+glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
+{
+	struct glexch *ch;
+	glex_ret_t ret;
+
+	if (params->credits < 1 || params->credits > UINT8_MAX || params->blocks < 4 || params->block_size % 64 ||
+	    !params->block_size || (uint64_t)params->blocks * params->block_size > UINT32_MAX)
+		return GLEX_INVALID_PARAM;
+	ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return GLEX_NO_MEM_RESOURCE;
+	ch->ops = params->ops;
+	ch->key = params->key;
+	ch->wants_tail = &ch->wants;
+	ret = glex_open_device(0, &ch->dev);
+	if (ret == GLEX_SUCCESS)
+		ret = glexch_create_ep(ch, params);
+	if (ret == GLEX_SUCCESS)
+		ret = glexch_blocks_open(ch, params->blocks, params->block_size);
+	if (ret != GLEX_SUCCESS) {
+		glexch_close(ch);
+		return ret;
+	}
+	*ch_p = ch;
+	return GLEX_SUCCESS;
+}
+
+static void glexch_drop_waiting(struct glexch *ch)
+{
+	while (ch->wants) {
+		struct glexch_rx *rx = ch->wants;
+
+		ch->wants = rx->wnext;
+		glexch_seq_release(ch, rx);
+	}
+}
+
+void glexch_close(struct glexch *ch)
+{
+	uint32_t i;
+
+	for (i = 0; ch->hash && i <= ch->hash_mask; i++)
+		while (ch->hash[i])
+			glexch_conn_destroy(ch->hash[i]);
+	glexch_conn_reap(ch);
+	glexch_drop_waiting(ch);
+	for (i = 0; i < ch->rx.count && ch->rx.tab; i++)
+		if (ch->rx.tab[i].rx)
+			glexch_seq_release(ch, ch->rx.tab[i].rx);
+	glexch_seq_free_all(ch);
+	glexch_blocks_close(ch);
+	if (ch->ep)
+		glex_destroy_ep(ch->ep);
+	if (ch->dev)
+		glex_close_device(ch->dev);
+	free(ch->hash);
+	free(ch);
+}
+
+int glexch_quiet(const struct glexch *ch)
+{
+	return !ch->runq.head && !ch->gets && !ch->wants && !ch->owing && ch->tx.free == ch->tx.count &&
+	       ch->rx.free == ch->rx.count;
+}
+
+/* ---- card ---------------------------------------------------------------- */
+
+void glexch_card_format(const struct glexch *ch, char card[GLEXCH_CARD_MAX])
+{
+	snprintf(card, GLEXCH_CARD_MAX, "%016" PRIx64 ".%08" PRIx32 ".%02" PRIx32 ".%" PRIx32, (uint64_t)ch->addr.v,
+		 ch->key, ch->start_grant, ch->block_size);
+}
+
+glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer)
+{
+	struct glexch_peer p;
+	uint64_t addr;
+	int end = 0;
+
+	if (sscanf(card, "%16" SCNx64 ".%8" SCNx32 ".%2" SCNx32 ".%8" SCNx32 "%n", &addr, &p.key, &p.grant,
+		   &p.block_size, &end) != 4 ||
+	    card[end] != '\0' || p.grant < 1 || p.block_size < 1)
+		return GLEX_INVALID_PARAM;
+	p.addr.v = addr;
+	*peer = p;
+	return GLEX_SUCCESS;
+}
+
+/* ---- the round ----------------------------------------------------------- */
+
+static int glexch_poll_mps(struct glexch *ch)
+{
+	glex_ep_addr_t src;
+	void *data;
+	uint32_t len;
+	int n;
+
+	if (ch->depth > 1 && ch->undiscarded >= GLEXCH_NESTED_MPS) /* room promised in credit.c */
+		return 0;
+	for (n = 0; n < GLEXCH_BATCH && glex_probe_next_mp(ch->ep, &src, &data, &len) == GLEX_SUCCESS; n++) {
+		ch->undiscarded++;
+		glexch_sr_receive(ch, src.v, data, len);
+	}
+	return n;
+}
+
+static void glexch_handle_event(struct glexch *ch, uint64_t cookie_0, uint64_t cookie_1)
+{
+	uint32_t gen = (uint32_t)cookie_0;
+	uint32_t index = (uint32_t)(cookie_1 >> 8);
+
+	switch (cookie_1 & 0xff) {
+	case GLEXCH_EV_FETCHED:
+		glexch_block_fetched(ch, index, gen);
+		break;
+	case GLEXCH_EV_FREED:
+		glexch_block_freed(ch, index, gen);
+		break;
+	case GLEXCH_EV_PIECE:
+		glexch_rndv_arrived(ch, index, gen);
+		break;
+	default: /* not ours: a stray PUT of somebody else */
+		break;
+	}
+}
+
+static int glexch_poll_events(struct glexch *ch)
+{
+	glex_event_t *ev;
+	int n;
+
+	for (n = 0; n < GLEXCH_BATCH && glex_probe_next_event(ch->ep, &ev) == GLEX_SUCCESS; n++)
+		glexch_handle_event(ch, ev->cookie_0, ev->cookie_1);
+	if (n)
+		glex_discard_probed_event(ch->ep); /* I1 */
+	return n;
+}
+
+/* Requests that came to nothing: their peers are lost. */
+static void glexch_poll_errors(struct glexch *ch)
+{
+	struct glex_err_req errs[16];
+	uint32_t i, num = 16;
+
+	if (glex_poll_error_req(ch->ep, &num, errs) != GLEX_SUCCESS)
+		return;
+	for (i = 0; i < num && i < 16; i++) {
+		glex_ep_addr_t addr = ch->addr;
+
+		addr.s.nic_id = errs[i].rmt_nic_id;
+		addr.s.ep_num = (uint16_t)errs[i].rmt_ep_num;
+		glexch_conn_fail_peer(ch, addr, glex_error_req_status_str(errs[i].status));
+	}
+}
+
+static void glexch_rest(struct glexch *ch)
+{
+	if (ch->unbound)
+		glexch_seq_retry(ch);
+	if (ch->wants)
+		glexch_block_feed(ch);
+	if (ch->gets)
+		glexch_rndv_run(ch);
+	if (ch->runq.head)
+		glexch_sr_run(ch);
+}
+
+int glexch_progress(struct glexch *ch)
+{
+	int n;
+
+	ch->depth++;
+	n = glexch_poll_mps(ch);
+	n += glexch_poll_events(ch);
+	if (ch->runq.head || ch->gets || ch->wants || ch->unbound)
+		glexch_rest(ch);
+	if (!(++ch->tick & GLEXCH_TICK_MASK))
+		glexch_poll_errors(ch);
+	if (--ch->depth == 0) {
+		if (ch->undiscarded) {
+			glex_discard_probed_mp(ch->ep); /* I1 */
+			ch->undiscarded = 0;
+		}
+		if (ch->dead)
+			glexch_conn_reap(ch);
+		if (ch->owing)
+			glexch_credit_flush(ch);
+	}
+	return n;
+}

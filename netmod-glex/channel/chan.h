@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * chan.h - ordered, flow-controlled byte streams between processes over GLEX.
+ *
+ * A channel is one endpoint with what belongs to it: a mini-packet queue, an
+ * event queue and a pool of registered blocks, all shared by every peer.  A
+ * connection is one bidirectional stream to one peer; it costs a small
+ * structure and nothing in the network, and comes into being at its first use,
+ * on either side.
+ *
+ *   sender                                     receiver
+ *   up to 104 B   --- MP with the data ------------------>  on_data
+ *   more          --- MP naming a block ----------------->  takes a block of its own,
+ *                 <-- RDMA GET of the block --------------  on_data when it has arrived
+ *   any buffer    expose, tell the peer      ------------>  glexch_get into its place
+ *
+ * What holds:
+ *  - Bytes arrive in the order they were accepted, once, whatever order the
+ *    network delivers MPs and GETs in.
+ *  - A peer never has more MPs under way than it was granted, so the MPQ cannot
+ *    overflow (credit.c).
+ *  - Nothing is buffered without bound: what cannot be sent is queued by
+ *    reference, and its memory must stay until its done callback.
+ *  - No call waits.  All work happens inside the calls below.
+ *
+ * Threads: a channel and its connections belong to one thread at a time.
+ * The library knows nothing of MPI.
+ */
+#ifndef GLEXCH_CHAN_H
+#define GLEXCH_CHAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include <glex.h>
+
+#define GLEXCH_MP_BODY	 104 /* stream bytes in one MP */
+#define GLEXCH_BLOB_MAX	 80  /* bytes of identification in the first MP */
+#define GLEXCH_CARD_MAX	 64  /* characters of a card, with the final 0 */
+#define GLEXCH_CHAN_MAIN 0u  /* the channel id of the one lasting connection between two endpoints */
+
+struct glexch;
+struct glexch_conn;
+struct glexch_item;
+struct glexch_get;
+
+/*
+ * Callbacks.  They come from inside glexch_progress, and fail and done also from
+ * the calls that notice the failure.  They may send, destroy connections and
+ * call glexch_progress again, but must not close the channel.
+ */
+struct glexch_ops {
+	/* The next bytes of the stream; buf is good until the return. */
+	void (*data)(struct glexch_conn *conn, void *buf, size_t len);
+	/* Writes the identification of this process for the first MP of conn; returns its length. */
+	size_t (*identify)(struct glexch_conn *conn, void *blob);
+	/* A peer opened conn.  Returns the user pointer, or NULL: cannot be placed yet, ask again. */
+	void *(*hello)(struct glexch_conn *conn, const void *blob, size_t len);
+	/* The peer is lost.  Its items and gets have been told.  why is a static text. */
+	void (*fail)(struct glexch_conn *conn, const char *why);
+	/* After glexch_conn_drain: all that was queued has been handed to the network. */
+	void (*drained)(struct glexch_conn *conn);
+};
+
+struct glexch_params {
+	const struct glexch_ops *ops;
+	uint32_t key;	     /* of the endpoint */
+	uint32_t peers;	     /* expected peers; more can come, and then start with a small grant */
+	uint32_t credits;    /* MPs a peer may have under way, 1 to 255 */
+	uint32_t blocks;     /* for sending and receiving together, at least 4 */
+	uint32_t block_size; /* bytes, a multiple of 64 */
+};
+
+/* How to reach a process: what its card says. */
+struct glexch_peer {
+	glex_ep_addr_t addr;
+	uint32_t key;
+	uint32_t grant;	     /* what a process counted in params.peers may send at once */
+	uint32_t block_size; /* the longest block it takes */
+};
+
+/* ---- channel ------------------------------------------------------------- */
+
+glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p);
+
+/* Destroys the remaining connections without telling anybody, then the endpoint. */
+void glexch_close(struct glexch *ch);
+
+/* One round of bounded work.  Returns how much was done; 0: nothing was there. */
+int glexch_progress(struct glexch *ch);
+
+/* Nothing is queued, no block is with a peer, no GET is under way. */
+int glexch_quiet(const struct glexch *ch);
+
+/* The text for a business card, and back.  GLEX_INVALID_PARAM: no card. */
+void glexch_card_format(const struct glexch *ch, char card[GLEXCH_CARD_MAX]);
+glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer);
+
+/* ---- connections --------------------------------------------------------- */
+
+/*
+ * Opens, or finds, the connection to a peer.  chan is GLEXCH_CHAN_MAIN or what
+ * glexch_new_chan gave.  counted: this process is one of those the peer gave
+ * its full grant (params.peers).  Returns NULL without memory.
+ */
+struct glexch_conn *glexch_conn_open(struct glexch *ch, const struct glexch_peer *peer, uint32_t chan, int counted,
+				     void *user);
+uint32_t glexch_new_chan(struct glexch *ch);
+
+/* Forgets it: queued items are dropped without a callback, later packets are ignored. */
+void glexch_conn_destroy(struct glexch_conn *conn);
+
+/* Introduces this process now, not with the first bytes sent. */
+void glexch_conn_announce(struct glexch_conn *conn);
+
+/* Gives the peer up: its items and gets end as failed, then fail is called. */
+void glexch_conn_fail(struct glexch_conn *conn, const char *why);
+
+/* No credits are returned any more; drained comes when the queue is empty, perhaps at once. */
+void glexch_conn_drain(struct glexch_conn *conn);
+
+void *glexch_conn_user(const struct glexch_conn *conn);
+uint32_t glexch_conn_chan(const struct glexch_conn *conn);
+
+/* ---- sending ------------------------------------------------------------- */
+
+/* Where a transfer stands in a list of segments. */
+struct glexch_cursor {
+	const struct iovec *iov; /* first segment not finished */
+	size_t off;		 /* bytes of it done */
+	size_t left;		 /* bytes still to do in all */
+};
+
+/*
+ * Something queued.  It, the segments and what they name belong to the channel
+ * until done is called: with failed 0 when all was accepted; it may then set cur
+ * anew and return 1, and that goes out next, before anything else of the
+ * connection.  Otherwise it returns 0.  The item is not touched afterwards.
+ */
+struct glexch_item {
+	struct glexch_item *next;
+	struct glexch_cursor cur;
+	int (*done)(struct glexch_conn *conn, struct glexch_item *item, int failed);
+};
+
+/*
+ * One MP, if it can go at once: a header of hdr_len bytes that takes room bytes
+ * of the stream, then len bytes, room + len at most GLEXCH_MP_BODY.  1: sent.
+ */
+int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
+		     size_t len);
+
+/* Sends what can be sent now, advances cur; what is left must be queued before anything else is sent. */
+void glexch_try(struct glexch_conn *conn, struct glexch_cursor *cur);
+
+/* Queues item with its cur set; it may be done before the call returns. */
+void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
+
+void glexch_cursor_init(struct glexch_cursor *cur, const struct iovec *iov, int cnt);
+
+/* ---- zero copy ----------------------------------------------------------- */
+
+#define GLEXCH_REGION_BYTES ((uint64_t)1 << 31) /* what one handle covers: offsets have 32 bits */
+
+/* How many handles a buffer of len bytes needs. */
+static inline uint32_t glexch_region_count(uint64_t len)
+{
+	return (uint32_t)((len + GLEXCH_REGION_BYTES - 1) / GLEXCH_REGION_BYTES);
+}
+
+/* Lets peers GET from buf: fills glexch_region_count(len) handles, or none. */
+glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, uint64_t *handles);
+void glexch_unexpose(struct glexch *ch, uint64_t len, const uint64_t *handles);
+
+/*
+ * Fetches len bytes, at least 1, of what the peer exposed into buf.  done comes
+ * once, later; NULL without memory.  A full memory table only delays it.
+ * glexch_conn_destroy drops it without done.
+ */
+typedef void (*glexch_get_fn)(void *arg, int failed);
+struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const uint64_t *handles,
+			      glexch_get_fn done, void *arg);
+
+#endif /* GLEXCH_CHAN_H */

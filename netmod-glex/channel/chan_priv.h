@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * chan_priv.h - what the files of the channel library share: the layout of its
+ * mini-packets and events, and its objects.
+ *
+ *   glexch --- hash ---> conn ---> tx: items, by reference, FIFO
+ *     |                    |
+ *     |                    +-----> rx: packets that cannot be delivered yet, by sequence number
+ *     |
+ *     +-- pool: [ blocks for sending | blocks for receiving ], one registered region
+ *     +-- run queue: connections that could send if there were a block or room
+ */
+#ifndef GLEXCH_CHAN_PRIV_H
+#define GLEXCH_CHAN_PRIV_H
+
+#include "chan.h"
+
+#include <string.h>
+
+#define GLEXCH_START_FOREIGN 1u	    /* what an unexpected process may send at once */
+#define GLEXCH_FOREIGN_MAX   256u   /* so many of those have room in the MPQ */
+#define GLEXCH_PIECES	     32u    /* GETs of glexch_get under way at once */
+#define GLEXCH_BATCH	     32	    /* MPs, and events, handled in one round */
+#define GLEXCH_NESTED_MPS    256u   /* MPs a nested round may leave undiscarded */
+#define GLEXCH_TICK_MASK     0x3ffu /* error requests are looked for in one of so many rounds */
+#define GLEXCH_NONE	     0xffffffffu
+
+/* ---- mini-packets -------------------------------------------------------- */
+
+enum glexch_mp_type {
+	GLEXCH_MP_DATA = 1,   /* sequenced: stream bytes */
+	GLEXCH_MP_BLOCK = 2,  /* sequenced: stream bytes, and then a block to fetch */
+	GLEXCH_MP_HELLO = 3,  /* sequenced, the first of who opens: who I am */
+	GLEXCH_MP_CREDIT = 4, /* outside the stream, needs no credit */
+};
+
+struct glexch_mp_hdr {
+	uint8_t type;
+	uint8_t credits; /* returned to the receiver of this MP */
+	uint16_t seq;
+	uint32_t chan;
+};
+
+struct glexch_block_ref {
+	uint64_t handle; /* of the sender's pool */
+	uint32_t offset;
+	uint32_t len;
+	uint32_t index; /* these two come back in the remote event of the GET */
+	uint32_t gen;
+	uint8_t inl[80]; /* stream bytes before those of the block */
+};
+
+struct glexch_hello {
+	uint32_t key;
+	uint32_t block_size;
+	uint8_t grant;	 /* what the receiver of this may send at once */
+	uint8_t counted; /* the sender relied on its full grant */
+	uint8_t blob_len;
+	uint8_t zero;
+	uint8_t blob[GLEXCH_BLOB_MAX];
+};
+
+struct glexch_mp {
+	struct glexch_mp_hdr hdr;
+	union {
+		uint8_t bytes[GLEXCH_MP_BODY];
+		struct glexch_block_ref block;
+		struct glexch_hello hello;
+	} u;
+};
+
+#define GLEXCH_BLOCK_INLINE (sizeof(((struct glexch_block_ref *)0)->inl))
+#define GLEXCH_BLOCK_FIXED  offsetof(struct glexch_block_ref, inl)
+
+_Static_assert(sizeof(struct glexch_mp_hdr) == 8, "the header of every mini-packet");
+_Static_assert(sizeof(struct glexch_mp) == 112, "a mini-packet carries 112 bytes");
+_Static_assert(sizeof(struct glexch_block_ref) == GLEXCH_MP_BODY, "no byte of the body is lost");
+_Static_assert(offsetof(struct glexch_hello, blob) == 12, "wire layout");
+
+/* ---- events -------------------------------------------------------------- */
+
+/* cookie_1 = index << 8 | type, never 0; cookie_0 = generation of what index names: a stale event changes nothing. */
+enum glexch_event_type {
+	GLEXCH_EV_FETCHED = 1, /* local: a receive block is filled */
+	GLEXCH_EV_FREED = 2,   /* remote: a send block has been read */
+	GLEXCH_EV_PIECE = 3,   /* local: a piece of a glexch_get is there */
+};
+
+/* ---- objects ------------------------------------------------------------- */
+
+/* A packet that waits: for its predecessors, for a block, for its GET, or for its connection to be free. */
+enum glexch_rx_state {
+	GLEXCH_RX_READY,
+	GLEXCH_RX_WANTS_BLOCK,
+	GLEXCH_RX_FETCHING,
+};
+
+struct glexch_rx {
+	struct glexch_rx *next;	  /* by sequence number; or the next free one */
+	struct glexch_rx *wnext;  /* waiting for a receive block */
+	struct glexch_conn *conn; /* NULL: destroyed meanwhile */
+	enum glexch_rx_state state;
+	uint32_t block;
+	uint32_t body_len;
+	struct glexch_mp mp; /* a copy: the slot in the MPQ is free at once */
+};
+
+struct glexch_block {
+	uint32_t gen;		  /* odd while in use */
+	struct glexch_conn *conn; /* send block: who it went to; NULL when destroyed */
+	struct glexch_rx *rx;	  /* receive block: what it is for */
+};
+
+struct glexch_blocks {
+	struct glexch_block *tab;
+	uint32_t *stack; /* free ones, the warmest on top */
+	uint32_t free;
+	uint32_t count;
+	uint32_t offset; /* of the first in the pool */
+};
+
+/* Why a connection cannot take the short way out; 0 when it can. */
+enum glexch_slow {
+	GLEXCH_SLOW_HELLO = 1,	/* has not introduced itself */
+	GLEXCH_SLOW_QUEUE = 2,	/* something is queued */
+	GLEXCH_SLOW_ACTIVE = 4, /* the sender is inside this connection already */
+	GLEXCH_SLOW_FAILED = 8,
+	GLEXCH_SLOW_DEAD = 16, /* destroyed; freed when the last callback has returned */
+};
+
+enum glexch_place {
+	GLEXCH_NOWHERE,
+	GLEXCH_ON_RUNQ,
+};
+
+struct glexch_conn {
+	struct glexch *ch;
+	void *user;
+	uint64_t peer; /* with rx_chan: how packets find it */
+	uint32_t rx_chan;
+	uint32_t tx_chan;
+	uint16_t rx_seq;  /* next to be delivered */
+	uint16_t tx_seq;  /* next to be sent */
+	uint16_t credits; /* MPs that may be sent */
+	uint16_t owed;	  /* credits to be returned */
+	uint16_t grant;	  /* all that the peer can ever have */
+	uint8_t slow;	  /* enum glexch_slow */
+	uint8_t place;	  /* enum glexch_place */
+	uint8_t bound;	  /* user is known */
+	uint8_t delivering;
+	uint8_t draining;
+	uint8_t owing;	 /* on the list of those that must get a credit MP */
+	uint8_t heard;	 /* the peer has this connection too */
+	uint8_t counted; /* the peer is one of those planned for: it starts with start_grant */
+	uint32_t key;
+	uint32_t tx_block; /* bytes of the longest block to send */
+	struct glexch_rx *rx;
+	struct glexch_item *tx_head;
+	struct glexch_item *tx_tail;
+	struct glexch_conn *hash_next;
+	struct glexch_conn *run_next;
+	struct glexch_conn *owing_next;
+};
+
+_Static_assert(sizeof(struct glexch_conn) <= 128, "what a connection costs");
+
+struct glexch_connq {
+	struct glexch_conn *head;
+	struct glexch_conn *tail;
+};
+
+struct glexch_piece {
+	struct glexch_get *get; /* NULL: free */
+	uint32_t gen;
+};
+
+struct glexch {
+	glex_ep_handle_t ep;
+	const struct glexch_ops *ops;
+	struct glexch_conn *last; /* the one that spoke last */
+	int depth;		  /* rounds inside rounds */
+	uint32_t undiscarded;	  /* MPs probed and not discarded */
+	uint32_t tick;
+	struct glexch_connq runq;
+	struct glexch_conn *owing;
+	struct glexch_get *gets; /* not finished */
+	uint32_t unbound;	 /* connections that wait for hello to accept them */
+	struct glexch_rx *wants; /* FIFO of packets that wait for a receive block */
+	struct glexch_rx **wants_tail;
+	struct glexch_blocks tx;
+	struct glexch_blocks rx;
+	uint8_t *pool;
+	glex_mem_handle_t pool_mh;
+	uint32_t block_size;
+	uint32_t max_rdma;
+	uint32_t key;
+	uint32_t full_grant;
+	uint32_t start_grant;
+	uint32_t mpq_pool; /* slots of the MPQ promised to nobody */
+	uint32_t next_chan;
+	struct glexch_conn **hash;
+	uint32_t hash_mask;
+	uint32_t conns;
+	struct glexch_conn *dead;
+	struct glexch_rx *rx_free;
+	struct glexch_piece pieces[GLEXCH_PIECES];
+	glex_ep_addr_t addr;
+	glex_device_handle_t dev;
+};
+
+/* ---- conn.c -------------------------------------------------------------- */
+
+struct glexch_conn *glexch_conn_find(struct glexch *ch, uint64_t peer, uint32_t rx_chan);
+struct glexch_conn *glexch_conn_accept(struct glexch *ch, uint64_t peer, uint32_t rx_chan);
+int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello);
+void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why);
+void glexch_conn_reap(struct glexch *ch);
+
+/* ---- credit.c ------------------------------------------------------------ */
+
+uint32_t glexch_credit_plan(struct glexch *ch, uint32_t peers, uint32_t credits, const struct glex_device_attr *attr);
+void glexch_credit_open(struct glexch_conn *conn);
+void glexch_credit_close(struct glexch_conn *conn);
+void glexch_credit_owe(struct glexch_conn *conn);
+void glexch_credit_flush(struct glexch *ch);
+
+/* Takes the credits an MP can carry home. */
+static inline uint8_t glexch_credit_take(struct glexch_conn *conn)
+{
+	uint8_t n = (uint8_t)conn->owed; /* owed <= grant <= 255 */
+
+	conn->owed = 0;
+	return n;
+}
+
+/* ---- seq.c --------------------------------------------------------------- */
+
+int glexch_seq_insert(struct glexch_conn *conn, const struct glexch_mp *mp, uint32_t body_len);
+void glexch_seq_deliver(struct glexch_conn *conn);
+void glexch_seq_drop(struct glexch_conn *conn);
+void glexch_seq_retry(struct glexch *ch);
+void glexch_seq_release(struct glexch *ch, struct glexch_rx *rx);
+void glexch_seq_free_all(struct glexch *ch);
+
+/* ---- block.c ------------------------------------------------------------- */
+
+glex_ret_t glexch_blocks_open(struct glexch *ch, uint32_t blocks, uint32_t block_size);
+void glexch_blocks_close(struct glexch *ch);
+uint32_t glexch_block_take(struct glexch_blocks *set);
+void glexch_block_put(struct glexch_blocks *set, uint32_t index);
+void glexch_block_want(struct glexch *ch, struct glexch_rx *rx);
+void glexch_block_feed(struct glexch *ch);
+void glexch_block_fetched(struct glexch *ch, uint32_t index, uint32_t gen);
+void glexch_block_freed(struct glexch *ch, uint32_t index, uint32_t gen);
+void glexch_block_forget(struct glexch_conn *conn, int reclaim);
+
+static inline uint8_t *glexch_block_mem(const struct glexch *ch, const struct glexch_blocks *set, uint32_t index)
+{
+	return ch->pool + set->offset + (size_t)index * ch->block_size;
+}
+
+/* ---- sr.c ---------------------------------------------------------------- */
+
+glex_ret_t glexch_post_mp(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len);
+void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, uint32_t len);
+void glexch_sr_run(struct glexch *ch);
+void glexch_sr_kick(struct glexch_conn *conn);
+void glexch_sr_drop(struct glexch_conn *conn, int tell);
+
+/* ---- rndv.c -------------------------------------------------------------- */
+
+void glexch_rndv_run(struct glexch *ch);
+void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen);
+void glexch_rndv_drop(struct glexch_conn *conn, int tell);
+
+#endif /* GLEXCH_CHAN_PRIV_H */

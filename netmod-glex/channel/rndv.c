@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rndv.c - zero copy: the receiver GETs out of the sender's buffer into its own.
+ *
+ * A buffer is exposed as regions of GLEXCH_REGION_BYTES, each with its handle,
+ * because an offset has 32 bits.  A get walks through them; each region is cut
+ * into pieces, a few of which are under way at once:
+ *
+ *      region 0                region 1            the last
+ *      [piece|piece|piece|...] [piece|piece|...]   [...]
+ *                  ^ pos                ^ its own side is registered when pos comes to it,
+ *                                         after the pieces of the one before have arrived
+ *
+ * I1  A piece under way has a slot of ch->pieces; its event names slot and
+ *     generation, so one that comes late changes nothing.
+ * I2  done is called by glexch_rndv_run and glexch_rndv_drop only: never inside
+ *     glexch_get, and with the get off the list.
+ */
+#include "chan_priv.h"
+
+#include <stdlib.h>
+
+#define GLEXCH_PIECE_BYTES  (1u << 20)
+#define GLEXCH_POSTS_MAX    8	  /* pieces posted in one round */
+#define GLEXCH_REGISTER_GAP 0x3fu /* rounds between attempts while the memory table is full */
+
+struct glexch_get {
+	struct glexch_get *next;
+	struct glexch_conn *conn;
+	uint8_t *buf;
+	uint64_t len;
+	uint64_t pos;	    /* posted up to here */
+	uint64_t local;	    /* the handle of the region pos is in, or 0 */
+	uint32_t under_way; /* pieces */
+	int failed;
+	int refused; /* by a full memory table: asked again now and then */
+	glexch_get_fn done;
+	void *arg;
+	uint64_t handles[];
+};
+
+/* ---- exposing ------------------------------------------------------------ */
+
+static uint64_t glexch_region_len(uint64_t len, uint64_t start)
+{
+	return len - start < GLEXCH_REGION_BYTES ? len - start : GLEXCH_REGION_BYTES;
+}
+
+glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, uint64_t *handles)
+{
+	uint32_t i, n = glexch_region_count(len);
+
+	for (i = 0; i < n; i++) {
+		uint64_t start = i * GLEXCH_REGION_BYTES;
+		glex_mem_handle_t mh;
+		glex_ret_t ret = glex_register_mem(ch->ep, (uint8_t *)buf + start, glexch_region_len(len, start),
+						   GLEX_MEM_READ, &mh);
+
+		if (ret != GLEX_SUCCESS) {
+			glexch_unexpose(ch, start, handles);
+			return ret;
+		}
+		handles[i] = mh.v;
+	}
+	return GLEX_SUCCESS;
+}
+
+void glexch_unexpose(struct glexch *ch, uint64_t len, const uint64_t *handles)
+{
+	uint32_t i, n = glexch_region_count(len);
+
+	for (i = 0; i < n; i++) {
+		glex_mem_handle_t mh = {.v = handles[i]};
+
+		glex_deregister_mem(ch->ep, mh);
+	}
+}
+
+/* ---- posting ------------------------------------------------------------- */
+
+static void glexch_get_close_region(struct glexch *ch, struct glexch_get *get)
+{
+	glex_mem_handle_t mh = {.v = get->local};
+
+	if (get->local)
+		glex_deregister_mem(ch->ep, mh);
+	get->local = 0;
+}
+
+/* Registers our side of the region at pos.  0: not now, or failed. */
+static int glexch_get_open_region(struct glexch *ch, struct glexch_get *get)
+{
+	glex_mem_handle_t mh;
+	glex_ret_t ret;
+
+	if (get->local)
+		return 1;
+	if (get->refused && (ch->tick & GLEXCH_REGISTER_GAP))
+		return 0;
+	ret = glex_register_mem(ch->ep, get->buf + get->pos, glexch_region_len(get->len, get->pos), 0, &mh);
+	if (ret == GLEX_SUCCESS)
+		get->local = mh.v;
+	get->refused = ret == GLEX_NO_MEM_RESOURCE;
+	get->failed = ret != GLEX_SUCCESS && !get->refused;
+	return ret == GLEX_SUCCESS;
+}
+
+static uint32_t glexch_piece_take(struct glexch *ch)
+{
+	uint32_t i;
+
+	for (i = 0; i < GLEXCH_PIECES; i++)
+		if (!ch->pieces[i].get)
+			return i;
+	return GLEXCH_NONE;
+}
+
+/* Posts the next piece.  0: there is none, or not now. */
+static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
+{
+	uint64_t in_region = get->pos % GLEXCH_REGION_BYTES;
+	uint64_t n = GLEXCH_REGION_BYTES - in_region;
+	struct glex_rdma_req req = {0};
+	uint32_t slot;
+	glex_ret_t ret;
+
+	if (get->pos == get->len || get->failed || (in_region == 0 && get->under_way) ||
+	    !glexch_get_open_region(ch, get))
+		return 0;
+	slot = glexch_piece_take(ch);
+	if (slot == GLEXCH_NONE)
+		return 0;
+	if (n > get->len - get->pos)
+		n = get->len - get->pos;
+	if (n > ch->max_rdma)
+		n = ch->max_rdma;
+	req.rmt_ep_addr.v = get->conn->peer;
+	req.local_mh.v = get->local;
+	req.local_offset = (uint32_t)in_region;
+	req.len = (uint32_t)n;
+	req.rmt_mh.v = get->handles[get->pos / GLEXCH_REGION_BYTES];
+	req.rmt_offset = (uint32_t)in_region;
+	req.type = GLEX_RDMA_TYPE_GET;
+	req.local_evt.cookie_0 = ++ch->pieces[slot].gen; /* I1 */
+	req.local_evt.cookie_1 = (uint64_t)slot << 8 | GLEXCH_EV_PIECE;
+	req.rmt_key = get->conn->key;
+	req.flag = GLEX_FLAG_LOCAL_EVT;
+	ret = glex_rdma(ch->ep, &req, NULL);
+	if (ret != GLEX_SUCCESS) {
+		get->failed = ret != GLEX_BUSY;
+		return 0;
+	}
+	ch->pieces[slot].get = get;
+	get->under_way++;
+	get->pos += n;
+	return 1;
+}
+
+static int glexch_get_push(struct glexch *ch, struct glexch_get *get, int posts)
+{
+	while (posts > 0 && glexch_get_post(ch, get))
+		posts--;
+	return posts;
+}
+
+struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const uint64_t *handles,
+			      glexch_get_fn done, void *arg)
+{
+	uint32_t n = glexch_region_count(len);
+	struct glexch *ch = conn->ch;
+	struct glexch_get **p, *get = malloc(sizeof(*get) + n * sizeof(uint64_t));
+
+	if (!get)
+		return NULL;
+	memset(get, 0, sizeof(*get));
+	memcpy(get->handles, handles, n * sizeof(uint64_t));
+	get->conn = conn;
+	get->buf = buf;
+	get->len = len;
+	get->done = done;
+	get->arg = arg;
+	get->failed = (conn->slow & GLEXCH_SLOW_FAILED) != 0;
+	for (p = &ch->gets; *p; p = &(*p)->next)
+		;
+	*p = get;
+	glexch_get_push(ch, get, GLEXCH_POSTS_MAX);
+	return get;
+}
+
+/* ---- finishing ----------------------------------------------------------- */
+
+static void glexch_get_unlink(struct glexch *ch, struct glexch_get *get)
+{
+	struct glexch_get **p;
+
+	for (p = &ch->gets; *p != get; p = &(*p)->next)
+		;
+	*p = get->next;
+	glexch_get_close_region(ch, get);
+}
+
+static void glexch_get_finish(struct glexch *ch, struct glexch_get *get, int failed)
+{
+	glexch_get_unlink(ch, get);
+	get->done(get->arg, failed); /* I2 */
+	free(get);
+}
+
+/* Local event of a piece. */
+void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen)
+{
+	struct glexch_get *get;
+
+	if (index >= GLEXCH_PIECES || ch->pieces[index].gen != gen || !ch->pieces[index].get) /* I1 */
+		return;
+	get = ch->pieces[index].get;
+	ch->pieces[index].get = NULL;
+	if (--get->under_way == 0 && get->pos % GLEXCH_REGION_BYTES == 0)
+		glexch_get_close_region(ch, get);
+}
+
+/* Posts what can be posted, reports what has ended. */
+void glexch_rndv_run(struct glexch *ch)
+{
+	int posts = GLEXCH_POSTS_MAX;
+	struct glexch_get *get = ch->gets;
+
+	while (get) {
+		if (!get->under_way && (get->failed || get->pos == get->len)) {
+			glexch_get_finish(ch, get, get->failed);
+			get = ch->gets; /* done may have changed the list */
+			continue;
+		}
+		posts = glexch_get_push(ch, get, posts);
+		get = get->next;
+	}
+}
+
+/* The connection ends: pieces under way are forgotten. */
+void glexch_rndv_drop(struct glexch_conn *conn, int tell)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_get *get = ch->gets;
+	uint32_t i;
+
+	while (get) {
+		if (get->conn != conn) {
+			get = get->next;
+			continue;
+		}
+		for (i = 0; i < GLEXCH_PIECES; i++)
+			if (ch->pieces[i].get == get)
+				ch->pieces[i].get = NULL;
+		glexch_get_unlink(ch, get);
+		if (tell)
+			get->done(get->arg, 1);
+		free(get);
+		get = ch->gets;
+	}
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sr.c - the shared channel: what is sent as which packet, and what arrives.
+ *
+ *      up to 104 bytes             DATA
+ *      up to GLEXCH_SPLIT_MAX      several DATA: cheaper than a block and a GET
+ *      more                        BLOCK after BLOCK; while the receiver pulls one
+ *                                  the sender fills the next
+ *
+ * A connection that cannot send for want of
+ *      a credit        waits for one: its arrival puts it on the run queue
+ *      a block, or
+ *      room in the DQ  stays on the run queue: each round tries it again
+ *
+ * I1  slow is 0 only if nothing of this connection may go before a new packet.
+ * I2  The sender is inside a connection once: a done callback that sends finds
+ *     SLOW_ACTIVE or SLOW_QUEUE and queues behind.
+ * I3  What a packet takes (credit, sequence number, bytes of the cursor) is
+ *     taken when the post has succeeded, and then for good.
+ * I4  An item is off the queue before its done callback: it may be gone after.
+ */
+#include "chan_priv.h"
+
+#define GLEXCH_SPLIT_MAX  (3u * GLEXCH_MP_BODY)
+#define GLEXCH_BUSY_TRIES 64
+#define GLEXCH_RUN_MAX	  16 /* connections served in one round */
+
+enum glexch_step {
+	GLEXCH_STEP_OK,
+	GLEXCH_STEP_NO_CREDIT,
+	GLEXCH_STEP_NO_ROOM,
+	GLEXCH_STEP_FAILED,
+};
+
+/* ---- cursor -------------------------------------------------------------- */
+
+void glexch_cursor_init(struct glexch_cursor *cur, const struct iovec *iov, int cnt)
+{
+	int i;
+
+	cur->iov = iov;
+	cur->off = 0;
+	cur->left = 0;
+	for (i = 0; i < cnt; i++)
+		cur->left += iov[i].iov_len;
+}
+
+/* Copies the next n bytes to dst, or just skips them. */
+static void glexch_cursor_copy(struct glexch_cursor *cur, uint8_t *dst, size_t n)
+{
+	cur->left -= n;
+	while (n) {
+		size_t here = cur->iov->iov_len - cur->off;
+
+		if (here > n)
+			here = n;
+		if (dst) {
+			memcpy(dst, (const uint8_t *)cur->iov->iov_base + cur->off, here);
+			dst += here;
+		}
+		n -= here;
+		cur->off += here;
+		if (cur->off == cur->iov->iov_len) {
+			cur->iov++;
+			cur->off = 0;
+		}
+	}
+}
+
+/* ---- one packet ---------------------------------------------------------- */
+
+glex_ret_t glexch_post_mp(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
+{
+	struct glex_imm_mp_req req;
+	int tries = GLEXCH_BUSY_TRIES;
+	glex_ret_t ret;
+
+	req.rmt_ep_addr.v = conn->peer;
+	req.data = mp;
+	req.len = (uint32_t)sizeof(mp->hdr) + body_len;
+	req.flag = 0;
+	req.next = NULL;
+	do
+		ret = glex_send_imm_mp(conn->ch->ep, &req, NULL);
+	while (ret == GLEX_BUSY && --tries);
+	return ret;
+}
+
+static void glexch_sr_header(struct glexch_conn *conn, struct glexch_mp *mp, enum glexch_mp_type type)
+{
+	mp->hdr.type = (uint8_t)type;
+	mp->hdr.credits = (uint8_t)conn->owed;
+	mp->hdr.seq = conn->tx_seq;
+	mp->hdr.chan = conn->tx_chan;
+}
+
+/* A sequenced packet that has its header: posts it and pays for it. */
+static enum glexch_step glexch_sr_post(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
+{
+	glex_ret_t ret = glexch_post_mp(conn, mp, body_len);
+
+	if (ret == GLEX_SUCCESS) { /* I3 */
+		conn->owed = (uint16_t)(conn->owed - mp->hdr.credits);
+		conn->tx_seq++;
+		conn->credits--;
+		return GLEXCH_STEP_OK;
+	}
+	if (ret == GLEX_BUSY)
+		return GLEXCH_STEP_NO_ROOM;
+	glexch_conn_fail(conn, glex_error_str(ret));
+	return GLEXCH_STEP_FAILED;
+}
+
+static enum glexch_step glexch_sr_hello(struct glexch_conn *conn)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_mp mp;
+	struct glexch_hello *hello = &mp.u.hello;
+	enum glexch_step step;
+
+	glexch_sr_header(conn, &mp, GLEXCH_MP_HELLO);
+	hello->key = ch->key;
+	hello->block_size = ch->block_size;
+	hello->grant = (uint8_t)(conn->counted ? ch->start_grant : GLEXCH_START_FOREIGN);
+	hello->counted = conn->counted;
+	hello->zero = 0;
+	hello->blob_len = (uint8_t)ch->ops->identify(conn, hello->blob);
+	step = glexch_sr_post(conn, &mp, (uint32_t)offsetof(struct glexch_hello, blob) + hello->blob_len);
+	if (step == GLEXCH_STEP_OK)
+		conn->slow &= (uint8_t)~GLEXCH_SLOW_HELLO;
+	return step;
+}
+
+static enum glexch_step glexch_sr_data(struct glexch_conn *conn, struct glexch_cursor *cur)
+{
+	struct glexch_cursor c = *cur;
+	size_t n = c.left < GLEXCH_MP_BODY ? c.left : GLEXCH_MP_BODY;
+	struct glexch_mp mp;
+	enum glexch_step step;
+
+	glexch_sr_header(conn, &mp, GLEXCH_MP_DATA);
+	glexch_cursor_copy(&c, mp.u.bytes, n);
+	step = glexch_sr_post(conn, &mp, (uint32_t)n);
+	if (step == GLEXCH_STEP_OK)
+		*cur = c;
+	return step;
+}
+
+static enum glexch_step glexch_sr_block(struct glexch_conn *conn, struct glexch_cursor *cur)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_cursor c = *cur;
+	uint32_t index = glexch_block_take(&ch->tx);
+	struct glexch_mp mp;
+	struct glexch_block_ref *ref = &mp.u.block;
+	size_t inl = 0;
+	enum glexch_step step;
+
+	if (index == GLEXCH_NONE)
+		return GLEXCH_STEP_NO_ROOM;
+	glexch_sr_header(conn, &mp, GLEXCH_MP_BLOCK);
+	if (c.off == 0 && c.iov->iov_len <= GLEXCH_BLOCK_INLINE) /* a header: the data behind it stays aligned */
+		inl = c.iov->iov_len;
+	glexch_cursor_copy(&c, ref->inl, inl);
+	ref->handle = ch->pool_mh.v;
+	ref->offset = index * ch->block_size;
+	ref->len = (uint32_t)(c.left < conn->tx_block ? c.left : conn->tx_block);
+	ref->index = index;
+	ref->gen = ch->tx.tab[index].gen;
+	ch->tx.tab[index].conn = conn;
+	glexch_cursor_copy(&c, glexch_block_mem(ch, &ch->tx, index), ref->len);
+	step = glexch_sr_post(conn, &mp, (uint32_t)(GLEXCH_BLOCK_FIXED + inl));
+	if (step == GLEXCH_STEP_OK)
+		*cur = c;
+	else if (step == GLEXCH_STEP_NO_ROOM) /* on failure glexch_conn_fail has put it back */
+		glexch_block_put(&ch->tx, index);
+	return step;
+}
+
+/* Sends one packet of what is left at cur. */
+static enum glexch_step glexch_sr_step(struct glexch_conn *conn, struct glexch_cursor *cur)
+{
+	if (!conn->credits)
+		return GLEXCH_STEP_NO_CREDIT;
+	if (conn->slow & GLEXCH_SLOW_HELLO)
+		return glexch_sr_hello(conn);
+	if (cur->left <= GLEXCH_SPLIT_MAX)
+		return glexch_sr_data(conn, cur);
+	return glexch_sr_block(conn, cur);
+}
+
+/* ---- sending now --------------------------------------------------------- */
+
+int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
+		     size_t len)
+{
+	struct glexch_mp mp;
+
+	if (conn->slow || !conn->credits) /* I1 */
+		return 0;
+	glexch_sr_header(conn, &mp, GLEXCH_MP_DATA);
+	memcpy(mp.u.bytes, hdr, hdr_len);
+	if (hdr_len < room)
+		memset(mp.u.bytes + hdr_len, 0, room - hdr_len);
+	if (len)
+		memcpy(mp.u.bytes + room, data, len);
+	return glexch_sr_post(conn, &mp, (uint32_t)(room + len)) == GLEXCH_STEP_OK;
+}
+
+void glexch_try(struct glexch_conn *conn, struct glexch_cursor *cur)
+{
+	if (conn->slow & ~GLEXCH_SLOW_HELLO)
+		return;
+	conn->slow |= GLEXCH_SLOW_ACTIVE;
+	while (cur->left && glexch_sr_step(conn, cur) == GLEXCH_STEP_OK)
+		;
+	conn->slow &= (uint8_t)~GLEXCH_SLOW_ACTIVE;
+}
+
+/* ---- the queue ----------------------------------------------------------- */
+
+static void glexch_runq_add(struct glexch_conn *conn)
+{
+	struct glexch_connq *q = &conn->ch->runq;
+
+	if (conn->place == GLEXCH_ON_RUNQ)
+		return;
+	conn->place = GLEXCH_ON_RUNQ;
+	conn->run_next = NULL;
+	if (q->head)
+		q->tail->run_next = conn;
+	else
+		q->head = conn;
+	q->tail = conn;
+}
+
+static struct glexch_conn *glexch_runq_pop(struct glexch *ch)
+{
+	struct glexch_conn *conn = ch->runq.head;
+
+	ch->runq.head = conn->run_next;
+	conn->place = GLEXCH_NOWHERE;
+	return conn;
+}
+
+static void glexch_runq_remove(struct glexch_conn *conn)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_conn **p, *prev = NULL;
+
+	if (conn->place != GLEXCH_ON_RUNQ)
+		return;
+	for (p = &ch->runq.head; *p != conn; p = &(*p)->run_next)
+		prev = *p;
+	*p = conn->run_next;
+	if (ch->runq.tail == conn)
+		ch->runq.tail = prev;
+	conn->place = GLEXCH_NOWHERE;
+}
+
+/* Something it may have waited for has come. */
+void glexch_sr_kick(struct glexch_conn *conn)
+{
+	if (conn->slow & GLEXCH_SLOW_QUEUE)
+		glexch_runq_add(conn);
+}
+
+static void glexch_queue_push(struct glexch_conn *conn, struct glexch_item *item)
+{
+	item->next = NULL;
+	if (conn->tx_head)
+		conn->tx_tail->next = item;
+	else
+		conn->tx_head = item;
+	conn->tx_tail = item;
+	conn->slow |= GLEXCH_SLOW_QUEUE;
+}
+
+/* The first item is accepted: tells its owner.  It may come back with more. */
+static void glexch_queue_finish(struct glexch_conn *conn)
+{
+	struct glexch_item *item = conn->tx_head;
+
+	conn->tx_head = item->next; /* I4 */
+	if (!item->done(conn, item, 0) || (conn->slow & GLEXCH_SLOW_DEAD))
+		return;
+	if (conn->slow & GLEXCH_SLOW_FAILED) {
+		item->done(conn, item, 1);
+		return;
+	}
+	item->next = conn->tx_head;
+	if (!conn->tx_head)
+		conn->tx_tail = item;
+	conn->tx_head = item;
+}
+
+/* Sends from the queue until it is empty or something is missing. */
+static enum glexch_step glexch_queue_run(struct glexch_conn *conn)
+{
+	const uint8_t gone = GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD;
+	enum glexch_step step = GLEXCH_STEP_OK;
+
+	if (conn->slow & (gone | GLEXCH_SLOW_ACTIVE)) /* I2 */
+		return GLEXCH_STEP_OK;
+	conn->slow |= GLEXCH_SLOW_ACTIVE;
+	if ((conn->slow & GLEXCH_SLOW_HELLO) && conn->credits)
+		step = glexch_sr_hello(conn);
+	while (conn->tx_head && step == GLEXCH_STEP_OK && !(conn->slow & gone)) {
+		struct glexch_cursor *cur = &conn->tx_head->cur;
+
+		while (cur->left && step == GLEXCH_STEP_OK)
+			step = glexch_sr_step(conn, cur);
+		if (step == GLEXCH_STEP_OK)
+			glexch_queue_finish(conn);
+	}
+	conn->slow &= (uint8_t)~GLEXCH_SLOW_ACTIVE;
+	if (!conn->tx_head)
+		conn->slow &= (uint8_t)~GLEXCH_SLOW_QUEUE;
+	if (!conn->tx_head && conn->draining && !(conn->slow & gone))
+		conn->ch->ops->drained(conn);
+	return step;
+}
+
+void glexch_queue(struct glexch_conn *conn, struct glexch_item *item)
+{
+	if (conn->slow & GLEXCH_SLOW_FAILED) {
+		item->done(conn, item, 1);
+		return;
+	}
+	glexch_queue_push(conn, item);
+	if (conn->credits)
+		glexch_runq_add(conn);
+}
+
+/* Serves the run queue; the first that finds no room ends the round, the next round begins with another. */
+void glexch_sr_run(struct glexch *ch)
+{
+	int n;
+
+	for (n = 0; n < GLEXCH_RUN_MAX && ch->runq.head; n++) {
+		struct glexch_conn *conn = glexch_runq_pop(ch);
+
+		if (glexch_queue_run(conn) == GLEXCH_STEP_NO_ROOM) {
+			glexch_runq_add(conn);
+			return;
+		}
+	}
+}
+
+/* Empties the queue of a connection that sends no more. */
+void glexch_sr_drop(struct glexch_conn *conn, int tell)
+{
+	glexch_runq_remove(conn);
+	while (conn->tx_head) {
+		struct glexch_item *item = conn->tx_head;
+
+		conn->tx_head = item->next; /* I4 */
+		if (tell)
+			item->done(conn, item, 1);
+	}
+	conn->slow &= (uint8_t)~GLEXCH_SLOW_QUEUE;
+}
+
+void glexch_conn_announce(struct glexch_conn *conn)
+{
+	glexch_runq_add(conn);
+}
+
+void glexch_conn_drain(struct glexch_conn *conn)
+{
+	conn->draining = 1;
+	if (!(conn->slow & (GLEXCH_SLOW_QUEUE | GLEXCH_SLOW_ACTIVE)))
+		conn->ch->ops->drained(conn);
+}
+
+/* ---- receiving ----------------------------------------------------------- */
+
+/* Lengths are checked before anything in a packet is believed. */
+static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, uint32_t len)
+{
+	uint32_t body = len - (uint32_t)sizeof(mp->hdr);
+
+	if (len < sizeof(mp->hdr) || len > sizeof(*mp))
+		return 0;
+	switch (mp->hdr.type) {
+	case GLEXCH_MP_DATA:
+		return body > 0;
+	case GLEXCH_MP_BLOCK:
+		return body >= GLEXCH_BLOCK_FIXED && mp->u.block.len > 0 && mp->u.block.len <= ch->block_size;
+	case GLEXCH_MP_HELLO:
+		return body >= offsetof(struct glexch_hello, blob) && mp->u.hello.blob_len <= GLEXCH_BLOB_MAX &&
+		       mp->u.hello.blob_len == body - offsetof(struct glexch_hello, blob);
+	case GLEXCH_MP_CREDIT:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static void glexch_sr_deliver_now(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
+{
+	conn->rx_seq++;
+	conn->delivering = 1;
+	conn->ch->ops->data(conn, mp->u.bytes, body_len);
+	conn->delivering = 0;
+	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
+		return;
+	glexch_credit_owe(conn);
+	if (conn->rx)
+		glexch_seq_deliver(conn);
+}
+
+static struct glexch_conn *glexch_sr_source(struct glexch *ch, uint64_t peer, const struct glexch_mp_hdr *hdr)
+{
+	struct glexch_conn *conn = ch->last;
+
+	if (conn && conn->peer == peer && conn->rx_chan == hdr->chan)
+		return conn;
+	conn = glexch_conn_find(ch, peer, hdr->chan);
+	if (!conn && hdr->type != GLEXCH_MP_CREDIT) /* those may come after the end */
+		conn = glexch_conn_accept(ch, peer, hdr->chan);
+	if (conn)
+		ch->last = conn;
+	return conn;
+}
+
+/* One MP.  mp points into the MPQ and is good until the end of the round. */
+void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, uint32_t len)
+{
+	struct glexch_conn *conn;
+	uint32_t body_len = len - (uint32_t)sizeof(mp->hdr);
+
+	if (!glexch_sr_sane(ch, mp, len))
+		return;
+	conn = glexch_sr_source(ch, peer, &mp->hdr);
+	if (!conn || (conn->slow & GLEXCH_SLOW_FAILED))
+		return;
+	conn->heard = 1;
+	if (mp->hdr.credits) {
+		conn->credits = (uint16_t)(conn->credits + mp->hdr.credits);
+		glexch_sr_kick(conn);
+	}
+	if (mp->hdr.type == GLEXCH_MP_CREDIT)
+		return;
+	if (mp->hdr.type == GLEXCH_MP_DATA && mp->hdr.seq == conn->rx_seq && !conn->rx && !conn->delivering &&
+	    conn->bound)
+		glexch_sr_deliver_now(conn, mp, body_len);
+	else if (glexch_seq_insert(conn, mp, body_len))
+		glexch_seq_deliver(conn);
+	else
+		glexch_conn_fail(conn, "a packet came twice or out of any order");
+}

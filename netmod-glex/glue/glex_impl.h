@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_impl.h - what the files of the netmod share.
+ *
+ *   MPICH (CH3)          this netmod                    channel library
+ *   MPIDI_VC_t  --------> MPID_nem_glex_vc_t ----------> struct glexch_conn
+ *      ^                                                      |
+ *      +------------------- user pointer ---------------------+
+ *   MPIR_Request  ------> MPID_nem_glex_req_t: a queue item, or one side of a rendezvous
+ *
+ * Matching is CH3's: the netmod hands it the ordered byte stream of a VC
+ * (MPID_nem_handle_pkt) and nothing else.  It is entered with MPICH's lock held.
+ *
+ * I1  A VC has a connection from its first packet, in either direction, until it
+ *     is terminated; the connection's user pointer is the VC.
+ * I2  Whatever completes does so through MPID_Request_complete: the progress
+ *     engine looks at nothing else.
+ * I3  Callbacks of the channel cannot return errors: the first is kept in
+ *     MPID_nem_glex.error and returned by the next poll.
+ */
+#ifndef MPID_NEM_GLEX_IMPL_H
+#define MPID_NEM_GLEX_IMPL_H
+
+#include "mpid_nem_impl.h"
+#include "mpidimpl.h"
+
+#include <glex.h>
+#include <glex_ext.h>
+#include "chan.h"
+
+#define MPID_NEM_GLEX_CARD_KEY "glex"
+#define MPID_NEM_GLEX_CARD_BUF 4096 /* no business card is longer */
+
+struct MPID_nem_glex {
+	struct glexch *ch; /* NULL outside of init ... finalize */
+	MPIDI_PG_t *pg;
+	int rank;
+	int ranks_here; /* on this machine, as far as known */
+	int cpus;
+	int idle;  /* blocking polls in a row that found nothing */
+	int error; /* I3 */
+	intptr_t eager_max;
+	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */
+};
+
+extern struct MPID_nem_glex MPID_nem_glex;
+
+typedef struct {
+	struct glexch_conn *conn; /* I1 */
+} MPID_nem_glex_vc_t;
+
+/* What a sender tells in its RTS; handles follow. */
+struct MPID_nem_glex_cookie {
+	uint64_t len;
+	uint32_t count; /* handles; 0: ask for them with a CTS */
+	uint32_t zero;
+	uint64_t handles[];
+};
+
+/* The sender's side of a rendezvous. */
+struct MPID_nem_glex_lmt {
+	struct MPID_nem_glex_lmt *next; /* in lmt_waiting */
+	MPIR_Request *req;
+	MPIDI_VC_t *vc;
+	void *buf;
+	void *tmp; /* the packed data, if buf is not the user's */
+	struct MPID_nem_glex_cookie *cookie;
+	int exposed;
+	union {
+		struct MPID_nem_glex_cookie head;
+		uint8_t room[sizeof(struct MPID_nem_glex_cookie) + 4 * sizeof(uint64_t)];
+	} small; /* a cookie for up to 8 GiB */
+};
+
+/* The receiver's. */
+struct MPID_nem_glex_fetch {
+	MPIR_Request *req;
+	MPIDI_VC_t *vc;
+	void *buf;
+	void *tmp;
+};
+
+typedef union {
+	struct {
+		struct glexch_item item; /* first: the item is the area */
+		MPIR_Request *req;
+		MPIDI_VC_t *vc;
+	} send;
+	struct MPID_nem_glex_lmt lmt;
+	struct MPID_nem_glex_fetch fetch;
+} MPID_nem_glex_req_t;
+
+_Static_assert(sizeof(MPID_nem_glex_vc_t) <= MPIDI_NEM_VC_NETMOD_AREA_LEN, "the area of a VC");
+_Static_assert(sizeof(MPID_nem_glex_req_t) <= MPIDI_NEM_REQ_NETMOD_AREA_LEN, "the area of a request");
+
+static inline MPID_nem_glex_vc_t *MPID_nem_glex_vc(MPIDI_VC_t *vc)
+{
+	return (MPID_nem_glex_vc_t *)vc->ch.netmod_area.padding;
+}
+
+static inline MPID_nem_glex_req_t *MPID_nem_glex_req(MPIR_Request *req)
+{
+	return (MPID_nem_glex_req_t *)req->ch.netmod_area.padding;
+}
+
+/* Keeps the first error (I3). */
+static inline void MPID_nem_glex_note(int mpi_errno)
+{
+	if (mpi_errno != MPI_SUCCESS && MPID_nem_glex.error == MPI_SUCCESS)
+		MPID_nem_glex.error = mpi_errno;
+}
+
+/* ---- glex_init.c --------------------------------------------------------- */
+
+int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_max_sz_p);
+int MPID_nem_glex_finalize(void);
+int MPID_nem_glex_get_business_card(int my_rank, char **bc_val_p, int *val_max_sz_p);
+int MPID_nem_glex_get_ordering(int *ordering);
+uint64_t MPID_nem_glex_pg_hash(MPIDI_PG_t *pg);
+
+/* ---- glex_vc.c ----------------------------------------------------------- */
+
+int MPID_nem_glex_vc_init(MPIDI_VC_t *vc);
+int MPID_nem_glex_vc_destroy(MPIDI_VC_t *vc);
+int MPID_nem_glex_vc_terminate(MPIDI_VC_t *vc);
+int MPID_nem_glex_vc_connect(MPIDI_VC_t *vc);
+int MPID_nem_glex_card_read(const char *bc, struct glexch_peer *peer);
+int MPID_nem_glex_comm_error(MPIDI_VC_t *vc);
+void MPID_nem_glex_vc_failed(struct glexch_conn *conn, const char *why);
+void MPID_nem_glex_vc_drained(struct glexch_conn *conn);
+size_t MPID_nem_glex_identify(struct glexch_conn *conn, void *blob);
+void *MPID_nem_glex_hello(struct glexch_conn *conn, const void *blob, size_t len);
+
+/* ---- glex_dyn.c ---------------------------------------------------------- */
+
+int MPID_nem_glex_connect_to_root(const char *port_name, MPIDI_VC_t *new_vc);
+MPIDI_VC_t *MPID_nem_glex_temp_vc(struct glexch_conn *conn, int port_tag);
+
+/* ---- glex_send.c --------------------------------------------------------- */
+
+int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
+				  MPIR_Request **sreq_ptr);
+int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, void *data,
+			      intptr_t data_sz);
+int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, struct iovec *iov,
+			   int n_iov);
+
+/* ---- glex_poll.c --------------------------------------------------------- */
+
+int MPID_nem_glex_poll(int in_blocking_poll);
+void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len);
+
+/* ---- glex_lmt.c ---------------------------------------------------------- */
+
+int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *rts_pkt, MPIR_Request *req);
+int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec s_cookie);
+int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie);
+int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec cookie);
+int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req);
+int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req);
+void MPID_nem_glex_lmt_retry(void);
+
+#endif /* MPID_NEM_GLEX_IMPL_H */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_init.c - the netmod's table, its beginning and its end.
+ *
+ * One channel, so one endpoint, serves the process.  All ranks of a process
+ * group make their endpoint's key of its id, so nothing but the business card
+ * has to be exchanged; the card is read when a VC is first used.
+ *
+ * finalize runs after every VC has been closed by CH3's protocol, so all that
+ * mattered has arrived.  It leaves the netmod as it was before init.
+ */
+#include "glex_impl.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define MPID_NEM_GLEX_DRAIN_SECONDS 5.0
+
+struct MPID_nem_glex MPID_nem_glex;
+
+MPID_nem_netmod_funcs_t MPIDI_nem_glex_funcs = {
+	MPID_nem_glex_init,
+	MPID_nem_glex_finalize,
+#ifdef ENABLE_CHECKPOINTING
+	NULL,
+	NULL,
+	NULL,
+#endif
+	MPID_nem_glex_poll,
+	MPID_nem_glex_get_business_card,
+	MPID_nem_glex_connect_to_root,
+	MPID_nem_glex_vc_init,
+	MPID_nem_glex_vc_destroy,
+	MPID_nem_glex_vc_terminate,
+	NULL, /* anysource_iprobe: matching is CH3's */
+	NULL, /* anysource_improbe */
+	MPID_nem_glex_get_ordering,
+};
+
+static const struct glexch_ops MPID_nem_glex_ops = {
+	.data = MPID_nem_glex_data,
+	.identify = MPID_nem_glex_identify,
+	.hello = MPID_nem_glex_hello,
+	.fail = MPID_nem_glex_vc_failed,
+	.drained = MPID_nem_glex_vc_drained,
+};
+
+/* FNV-1a of the group's name: what its members are known by. */
+uint64_t MPID_nem_glex_pg_hash(MPIDI_PG_t *pg)
+{
+	const unsigned char *s = pg->id;
+	uint64_t h = 0xcbf29ce484222325u;
+
+	while (*s)
+		h = (h ^ *s++) * 0x100000001b3u;
+	return h;
+}
+
+/* A variable whose row the library has; limit keeps it in the range of the channel. */
+static uint32_t MPID_nem_glex_setting(const char *name, uint64_t limit)
+{
+	uint64_t v = 0;
+
+	glex_config_uint(name, &v);
+	return (uint32_t)(v < limit ? v : limit);
+}
+
+/* Blocks of whole cache lines, and a pool whose offsets have 32 bits. */
+static void MPID_nem_glex_settings(struct glexch_params *params)
+{
+	params->credits = MPID_nem_glex_setting("GLEX_MPI_SR_CREDITS", UINT8_MAX);
+	params->block_size = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCK_SIZE", 1u << 30) & ~63u;
+	params->blocks = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCKS", UINT32_MAX / (params->block_size | 1));
+	MPID_nem_glex.eager_max = MPID_nem_glex_setting("GLEX_MPI_EAGER_MAX", INT32_MAX);
+}
+
+int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_max_sz_p)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct glexch_params params = {0};
+	int apart = MPIR_CVAR_NOLOCAL || MPIR_CVAR_ODD_EVEN_CLIQUES || MPIR_CVAR_NUM_CLIQUES > 1;
+	glex_ret_t ret;
+
+	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));
+	MPID_nem_glex.pg = pg_p;
+	MPID_nem_glex.rank = pg_rank;
+	MPID_nem_glex.ranks_here = apart ? MPIR_Process.size : MPIR_Process.local_size;
+	MPID_nem_glex.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	MPID_nem_glex_settings(&params);
+	params.ops = &MPID_nem_glex_ops;
+	params.key = GLEX_EP_MAKE_KEY(MPID_nem_glex_pg_hash(pg_p));
+	params.peers = (uint32_t)pg_p->size - 1;
+	ret = glexch_open(&params, &MPID_nem_glex.ch);
+	MPIR_ERR_CHKANDJUMP1(ret != GLEX_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
+	mpi_errno = MPID_nem_glex_get_business_card(pg_rank, bc_val_p, val_max_sz_p);
+	MPIR_ERR_CHECK(mpi_errno);
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+int MPID_nem_glex_get_business_card(int my_rank, char **bc_val_p, int *val_max_sz_p)
+{
+	int mpi_errno = MPI_SUCCESS;
+	char card[GLEXCH_CARD_MAX];
+	int str_errno;
+
+	glexch_card_format(MPID_nem_glex.ch, card);
+	str_errno = MPL_str_add_string_arg(bc_val_p, val_max_sz_p, MPID_NEM_GLEX_CARD_KEY, card);
+	MPIR_ERR_CHKANDJUMP(str_errno != MPL_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**buscard");
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+/* A VC's packets are delivered in the order they were sent: RMA needs no extra acknowledgements. */
+int MPID_nem_glex_get_ordering(int *ordering)
+{
+	*ordering = 1;
+	return MPI_SUCCESS;
+}
+
+/* Acknowledgements of CH3's close protocol may still be on their way out. */
+static void MPID_nem_glex_drain(void)
+{
+	MPL_time_t start, now;
+	double seconds = 0;
+
+	MPL_wtime(&start);
+	while (!glexch_quiet(MPID_nem_glex.ch) && seconds < MPID_NEM_GLEX_DRAIN_SECONDS) {
+		glexch_progress(MPID_nem_glex.ch);
+		MPL_wtime(&now);
+		MPL_wtime_diff(&start, &now, &seconds);
+	}
+	if (!glexch_quiet(MPID_nem_glex.ch))
+		fprintf(stderr, "glex netmod: rank %d leaves although a peer has not read all that was sent to it\n",
+			MPID_nem_glex.rank);
+}
+
+int MPID_nem_glex_finalize(void)
+{
+	if (!MPID_nem_glex.ch)
+		return MPI_SUCCESS;
+	MPID_nem_glex_drain();
+	glexch_close(MPID_nem_glex.ch);
+	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));
+	return MPI_SUCCESS;
+}

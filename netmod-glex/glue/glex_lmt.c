@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_lmt.c - large messages: CH3's LMT protocol with RDMA GET.
+ *
+ *      sender                                      receiver
+ *      lmt_initiate: expose the buffer
+ *      RTS {length, handles} ------------------->  matched: lmt_start_recv
+ *                            <--- GETs ----------  into the user's buffer
+ *      lmt_done_send         <--- DONE ----------  complete
+ *      unexpose, complete
+ *
+ * A sender that finds the memory table full sends an RTS without handles:
+ *
+ *      RTS {length, none} ---------------------->  lmt_start_recv
+ *      lmt_start_send        <--- CTS -----------
+ *      ... as soon as it can be exposed ...
+ *      COOKIE {length, handles} ---------------->  lmt_handle_cookie, then as above
+ *
+ * so that what was never received does not occupy the table for ever.  Data that
+ * is not contiguous goes through a packed copy, on the side where it is not.
+ *
+ * I1  The cookie lies in the request (or hangs on it): it is sent by reference.
+ * I2  Nothing from a cookie is used before its lengths agree with each other.
+ */
+#include "glex_impl.h"
+
+/* ---- datatypes ----------------------------------------------------------- */
+
+/* Where the data of a contiguous buffer begins; NULL: it is not contiguous. */
+static void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p)
+{
+	int dt_contig;
+	intptr_t size;
+	MPI_Aint true_lb;
+	MPIR_Datatype *dt_ptr;
+
+	MPIDI_Datatype_get_info(req->dev.user_count, req->dev.datatype, dt_contig, size, dt_ptr, true_lb);
+	(void)dt_ptr;
+	*size_p = size;
+	return dt_contig ? (char *)req->dev.user_buf + true_lb : NULL;
+}
+
+static int MPID_nem_glex_pack(MPIR_Request *req, void *tmp, intptr_t size)
+{
+	MPI_Aint done = 0;
+
+#if MPICH_NUMVERSION < 40100000
+	return MPIR_Typerep_pack(req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, tmp, size, &done);
+#else
+	return MPIR_Typerep_pack(req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, tmp, size, &done,
+				 MPIR_TYPEREP_FLAG_NONE);
+#endif
+}
+
+static int MPID_nem_glex_unpack(MPIR_Request *req, const void *tmp, intptr_t size)
+{
+	MPI_Aint done = 0;
+
+#if MPICH_NUMVERSION < 40100000
+	return MPIR_Typerep_unpack(tmp, size, req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, &done);
+#else
+	return MPIR_Typerep_unpack(tmp, size, req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, &done,
+				   MPIR_TYPEREP_FLAG_NONE);
+#endif
+}
+
+/* ---- sender -------------------------------------------------------------- */
+
+static size_t MPID_nem_glex_cookie_size(uint32_t count)
+{
+	return sizeof(struct MPID_nem_glex_cookie) + count * sizeof(uint64_t);
+}
+
+static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
+{
+	if (lmt->exposed)
+		glexch_unexpose(MPID_nem_glex.ch, lmt->cookie->len, lmt->cookie->handles);
+	lmt->exposed = 0;
+	if (lmt->cookie != &lmt->small.head)
+		MPL_free(lmt->cookie);
+	lmt->cookie = NULL;
+	MPL_free(lmt->tmp);
+	lmt->tmp = NULL;
+}
+
+/* Fills the handles; a full table is no error, it leaves count 0. */
+static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_cookie *cookie = lmt->cookie;
+	glex_ret_t ret = glexch_expose(MPID_nem_glex.ch, lmt->buf, cookie->len, cookie->handles);
+
+	lmt->exposed = ret == GLEX_SUCCESS;
+	cookie->count = lmt->exposed ? glexch_region_count(cookie->len) : 0;
+	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MEM_RESOURCE)
+		MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct MPID_nem_glex_lmt *lmt)
+{
+	int mpi_errno = MPI_SUCCESS;
+	intptr_t size;
+	uint32_t count;
+
+	memset(lmt, 0, sizeof(*lmt));
+	lmt->req = req;
+	lmt->vc = vc;
+	lmt->buf = MPID_nem_glex_contig(req, &size);
+	count = glexch_region_count(size);
+	lmt->cookie = &lmt->small.head;
+	if (MPID_nem_glex_cookie_size(count) > sizeof(lmt->small))
+		lmt->cookie = MPL_malloc(MPID_nem_glex_cookie_size(count), MPL_MEM_BUFFER);
+	MPIR_ERR_CHKANDJUMP(!lmt->cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	lmt->cookie->len = size;
+	lmt->cookie->count = 0;
+	lmt->cookie->zero = 0;
+	if (!lmt->buf) {
+		lmt->tmp = MPL_malloc(size, MPL_MEM_BUFFER);
+		MPIR_ERR_CHKANDJUMP(!lmt->tmp, mpi_errno, MPI_ERR_OTHER, "**nomem");
+		mpi_errno = MPID_nem_glex_pack(req, lmt->tmp, size);
+		MPIR_ERR_CHECK(mpi_errno);
+		lmt->buf = lmt->tmp;
+	}
+	mpi_errno = MPID_nem_glex_lmt_expose(lmt);
+	MPIR_ERR_CHECK(mpi_errno);
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, MPIR_Request *req)
+{
+	int mpi_errno = MPI_SUCCESS;
+	MPID_nem_pkt_lmt_rts_t *const rts_pkt = (MPID_nem_pkt_lmt_rts_t *)pkt;
+	struct MPID_nem_glex_lmt *lmt = &MPID_nem_glex_req(req)->lmt;
+
+	mpi_errno = MPID_nem_glex_lmt_prepare(vc, req, lmt);
+	MPIR_ERR_CHECK(mpi_errno);
+	MPID_nem_lmt_send_RTS(vc, rts_pkt, lmt->cookie, MPID_nem_glex_cookie_size(lmt->cookie->count));
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	MPID_nem_glex_lmt_free(lmt);
+	goto fn_exit;
+}
+
+/* Exposes a buffer late and tells the receiver.  0: the table is still full. */
+static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
+{
+	int mpi_errno = MPID_nem_glex_lmt_expose(lmt);
+
+	if (mpi_errno == MPI_SUCCESS && !lmt->exposed)
+		return 0;
+	if (mpi_errno == MPI_SUCCESS)
+		mpi_errno = MPID_nem_lmt_send_COOKIE(lmt->vc, lmt->req, lmt->cookie,
+						     MPID_nem_glex_cookie_size(lmt->cookie->count));
+	MPID_nem_glex_note(mpi_errno);
+	return 1;
+}
+
+/* CTS: the receiver of an RTS without handles asks for them. */
+int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie)
+{
+	struct MPID_nem_glex_lmt **p, *lmt = &MPID_nem_glex_req(req)->lmt;
+
+	lmt->next = NULL;
+	for (p = &MPID_nem_glex.lmt_waiting; *p; p = &(*p)->next)
+		;
+	*p = lmt;
+	MPID_nem_glex_lmt_retry();
+	return MPI_SUCCESS;
+}
+
+void MPID_nem_glex_lmt_retry(void)
+{
+	struct MPID_nem_glex_lmt *lmt;
+
+	while ((lmt = MPID_nem_glex.lmt_waiting) && MPID_nem_glex_lmt_late(lmt))
+		MPID_nem_glex.lmt_waiting = lmt->next;
+}
+
+/* DONE: the receiver has everything. */
+int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req)
+{
+	MPID_nem_glex_lmt_free(&MPID_nem_glex_req(req)->lmt);
+	return MPID_Request_complete(req);
+}
+
+/* ---- receiver ------------------------------------------------------------ */
+
+/* The message is in place, or lost. */
+static void MPID_nem_glex_fetched(void *arg, int failed)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_fetch *fetch = arg;
+	MPIR_Request *req = fetch->req;
+
+	if (failed) {
+		req->status.MPI_ERROR = MPID_nem_glex_comm_error(fetch->vc);
+		MPL_free(fetch->tmp);
+		goto fn_complete;
+	}
+	if (fetch->tmp) {
+		mpi_errno = MPID_nem_glex_unpack(req, fetch->tmp, req->ch.lmt_data_sz);
+		MPL_free(fetch->tmp);
+		MPIR_ERR_CHECK(mpi_errno);
+	}
+	MPID_nem_lmt_send_DONE(fetch->vc, req);
+fn_complete:
+	MPID_nem_glex_note(MPID_Request_complete(req));
+	return;
+fn_exit:
+fn_fail:
+	req->status.MPI_ERROR = mpi_errno;
+	goto fn_complete;
+}
+
+/* Begins the GETs of a message whose handles are known. */
+static int MPID_nem_glex_fetch(MPIDI_VC_t *vc, MPIR_Request *req, const struct MPID_nem_glex_cookie *cookie)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_fetch *fetch = &MPID_nem_glex_req(req)->fetch;
+	struct glexch_conn *conn = MPID_nem_glex_vc(vc)->conn;
+	intptr_t size;
+
+	fetch->req = req;
+	fetch->vc = vc;
+	fetch->tmp = NULL;
+	fetch->buf = MPID_nem_glex_contig(req, &size);
+	if (req->ch.lmt_data_sz == 0) {
+		MPID_nem_glex_fetched(fetch, 0);
+		goto fn_exit;
+	}
+	if (!fetch->buf) {
+		fetch->tmp = MPL_malloc(req->ch.lmt_data_sz, MPL_MEM_BUFFER);
+		MPIR_ERR_CHKANDJUMP(!fetch->tmp, mpi_errno, MPI_ERR_OTHER, "**nomem");
+		fetch->buf = fetch->tmp;
+	}
+	MPIR_ERR_CHKANDJUMP(
+		!glexch_get(conn, fetch->buf, req->ch.lmt_data_sz, cookie->handles, MPID_nem_glex_fetched, fetch),
+		mpi_errno, MPI_ERR_OTHER, "**nomem");
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	MPL_free(fetch->tmp);
+	goto fn_exit;
+}
+
+/* The lengths of a cookie agree (I2): with its own, and with what is to be fetched. */
+static int MPID_nem_glex_cookie_sane(const struct iovec *iov, intptr_t size)
+{
+	const struct MPID_nem_glex_cookie *cookie = iov->iov_base;
+
+	if (iov->iov_len < sizeof(*cookie) || iov->iov_len != MPID_nem_glex_cookie_size(cookie->count))
+		return 0;
+	if (cookie->len < (uint64_t)size)
+		return 0;
+	return cookie->count == 0 || cookie->count == glexch_region_count(cookie->len);
+}
+
+/* RTS, matched. */
+int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec s_cookie)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_cookie *cookie = MPL_malloc(s_cookie.iov_len, MPL_MEM_BUFFER);
+
+	MPIR_ERR_CHKANDJUMP(!cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len); /* it comes unaligned */
+	s_cookie.iov_base = cookie;
+	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz), mpi_errno, MPI_ERR_INTERN,
+			     "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
+	if (cookie->count || req->ch.lmt_data_sz == 0) {
+		mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
+		MPIR_ERR_CHECK(mpi_errno);
+	} else {
+		MPID_nem_lmt_send_CTS(vc, req, NULL, 0);
+	}
+fn_exit:
+	MPL_free(cookie);
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+/* The handles asked for. */
+int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec s_cookie)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_cookie *cookie = MPL_malloc(s_cookie.iov_len + 1, MPL_MEM_BUFFER);
+
+	MPIR_ERR_CHKANDJUMP(!cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len);
+	s_cookie.iov_base = cookie;
+	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz) || !cookie->count, mpi_errno,
+			     MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
+	mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
+	MPIR_ERR_CHECK(mpi_errno);
+fn_exit:
+	MPL_free(cookie);
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+/* A DONE from the sender is not part of this protocol. */
+int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req)
+{
+	int mpi_errno = MPI_SUCCESS;
+
+	MPIR_ERR_SET1(mpi_errno, MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous ended by its sender");
+	return mpi_errno;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_poll.c - one round of the channel for each round of MPICH's progress engine.
+ *
+ * Where more ranks than processors share the machine, a rank that waits gives
+ * its processor away: nothing else in the progress engine does.
+ */
+#include "glex_impl.h"
+
+#include <sched.h>
+
+#define MPID_NEM_GLEX_IDLE_POLLS 20
+
+/* The next bytes of a VC's stream. */
+void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
+{
+	MPIDI_VC_t *vc = glexch_conn_user(conn);
+	int mpi_errno = MPID_nem_handle_pkt(vc, buf, len);
+
+	if (unlikely(mpi_errno))
+		MPID_nem_glex_note(mpi_errno);
+}
+
+static void MPID_nem_glex_idle(void)
+{
+	if (MPID_nem_glex.ranks_here > MPID_nem_glex.cpus && ++MPID_nem_glex.idle > MPID_NEM_GLEX_IDLE_POLLS)
+		sched_yield();
+}
+
+int MPID_nem_glex_poll(int in_blocking_poll)
+{
+	int mpi_errno = MPI_SUCCESS;
+
+	if (glexch_progress(MPID_nem_glex.ch))
+		MPID_nem_glex.idle = 0;
+	else if (in_blocking_poll)
+		MPID_nem_glex_idle();
+	if (unlikely(MPID_nem_glex.lmt_waiting != NULL))
+		MPID_nem_glex_lmt_retry();
+	if (unlikely(MPID_nem_glex.error != MPI_SUCCESS)) {
+		mpi_errno = MPID_nem_glex.error;
+		MPID_nem_glex.error = MPI_SUCCESS;
+		MPIR_ERR_POP(mpi_errno);
+	}
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}

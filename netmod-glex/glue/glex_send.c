@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_send.c - the three ways CH3 sends: without a request, with one, with one and segments.
+ *
+ * Every packet is a header, which takes sizeof(MPIDI_CH3_Pkt_t) bytes of the
+ * stream however much of it is used, and data.  What does not go out at once is
+ * described in the request (header saved in pending_pkt, segments in iov) and
+ * queued; the memory of the data stays the caller's until the request is complete.
+ */
+#include "glex_impl.h"
+
+/* A queued request is accepted, or lost.  1: its next batch of segments is in cur. */
+static int MPID_nem_glex_sent(struct glexch_conn *conn, struct glexch_item *item, int failed)
+{
+	MPID_nem_glex_req_t *area = (MPID_nem_glex_req_t *)item;
+	MPIR_Request *sreq = area->send.req;
+	int complete = 0;
+
+	if (failed) {
+		sreq->status.MPI_ERROR = MPID_nem_glex_comm_error(area->send.vc);
+		MPID_nem_glex_note(MPID_Request_complete(sreq));
+		return 0;
+	}
+	if (!sreq->dev.OnDataAvail) {
+		MPID_nem_glex_note(MPID_Request_complete(sreq));
+		return 0;
+	}
+	MPID_nem_glex_note(sreq->dev.OnDataAvail(area->send.vc, sreq, &complete));
+	if (complete)
+		return 0;
+	glexch_cursor_init(&item->cur, sreq->dev.iov, sreq->dev.iov_count);
+	return 1;
+}
+
+static void MPID_nem_glex_bind(MPIDI_VC_t *vc, MPIR_Request *sreq)
+{
+	MPID_nem_glex_req_t *area = MPID_nem_glex_req(sreq);
+
+	area->send.item.done = MPID_nem_glex_sent;
+	area->send.req = sreq;
+	area->send.vc = vc;
+	sreq->ch.vc = vc;
+}
+
+/* Moves what is left of a packet into its request: first is its first segment, the header in pkt. */
+static void MPID_nem_glex_save(MPIR_Request *sreq, const struct glexch_cursor *cur, const MPIDI_CH3_Pkt_t *pkt,
+			       const struct iovec *last)
+{
+	struct glexch_item *item = &MPID_nem_glex_req(sreq)->send.item;
+	const struct iovec *iov;
+	size_t off = cur->off;
+	int n = 0;
+
+	for (iov = cur->iov; iov <= last; iov++) {
+		char *base = iov->iov_base;
+
+		if (base == (const char *)pkt) {
+			sreq->dev.pending_pkt = *pkt;
+			base = (char *)&sreq->dev.pending_pkt;
+		}
+		sreq->dev.iov[n].iov_base = base + off;
+		sreq->dev.iov[n].iov_len = iov->iov_len - off;
+		off = 0;
+		n++;
+	}
+	sreq->dev.iov_count = n;
+	sreq->dev.iov_offset = 0;
+	glexch_cursor_init(&item->cur, sreq->dev.iov, n);
+}
+
+/* The connection of a VC, made at its first use. */
+static inline int MPID_nem_glex_conn(MPIDI_VC_t *vc, struct glexch_conn **conn_p)
+{
+	int mpi_errno = MPI_SUCCESS;
+
+	if (unlikely(!MPID_nem_glex_vc(vc)->conn))
+		mpi_errno = MPID_nem_glex_vc_connect(vc);
+	*conn_p = MPID_nem_glex_vc(vc)->conn;
+	return mpi_errno;
+}
+
+static void MPID_nem_glex_header(MPIDI_CH3_Pkt_t *pkt, const void *hdr, intptr_t hdr_sz)
+{
+	memcpy(pkt, hdr, hdr_sz);
+	memset((char *)pkt + hdr_sz, 0, sizeof(*pkt) - hdr_sz);
+}
+
+int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
+				  MPIR_Request **sreq_ptr)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct iovec iov[2];
+	struct glexch_conn *conn;
+	struct glexch_cursor cur;
+	MPIDI_CH3_Pkt_t pkt;
+	MPIR_Request *sreq;
+
+	*sreq_ptr = NULL;
+	mpi_errno = MPID_nem_glex_conn(vc, &conn);
+	MPIR_ERR_CHECK(mpi_errno);
+	if (sizeof(pkt) + data_sz <= GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
+		goto fn_exit;
+	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
+	iov[0].iov_base = &pkt;
+	iov[0].iov_len = sizeof(pkt);
+	iov[1].iov_base = data;
+	iov[1].iov_len = data_sz;
+	glexch_cursor_init(&cur, iov, 2);
+	glexch_try(conn, &cur);
+	if (!cur.left)
+		goto fn_exit;
+	sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
+	MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+	MPIR_Object_set_ref(sreq, 2); /* the caller's, and the one that completion drops */
+	sreq->dev.OnDataAvail = NULL;
+	MPID_nem_glex_bind(vc, sreq);
+	MPID_nem_glex_save(sreq, &cur, &pkt, &iov[1]);
+	glexch_queue(conn, &MPID_nem_glex_req(sreq)->send.item);
+	*sreq_ptr = sreq;
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+/* Sends a packet of a request: now as far as possible, the rest from the queue. */
+static void MPID_nem_glex_send(struct glexch_conn *conn, MPIDI_VC_t *vc, MPIR_Request *sreq, const struct iovec *iov,
+			       int n_iov)
+{
+	struct glexch_item *item = &MPID_nem_glex_req(sreq)->send.item;
+	struct glexch_cursor cur;
+
+	MPID_nem_glex_bind(vc, sreq);
+	glexch_cursor_init(&cur, iov, n_iov);
+	glexch_try(conn, &cur);
+	if (cur.left) {
+		MPID_nem_glex_save(sreq, &cur, iov[0].iov_base, &iov[n_iov - 1]);
+		glexch_queue(conn, item);
+		return;
+	}
+	while (MPID_nem_glex_sent(conn, item, 0)) {
+		glexch_try(conn, &item->cur);
+		if (item->cur.left) {
+			glexch_queue(conn, item);
+			return;
+		}
+	}
+}
+
+int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, void *data,
+			      intptr_t data_sz)
+{
+	struct iovec iov;
+
+	iov.iov_base = data;
+	iov.iov_len = data_sz;
+	return MPID_nem_glex_iSendIov(vc, sreq, hdr, hdr_sz, &iov, 1);
+}
+
+int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, struct iovec *iov, int n_iov)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct iovec all[MPL_IOV_LIMIT + 1];
+	struct glexch_conn *conn;
+	MPIDI_CH3_Pkt_t pkt;
+
+	MPIR_Assert(n_iov < MPL_IOV_LIMIT);
+	mpi_errno = MPID_nem_glex_conn(vc, &conn);
+	MPIR_ERR_CHECK(mpi_errno);
+	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
+	all[0].iov_base = &pkt;
+	all[0].iov_len = sizeof(pkt);
+	memcpy(all + 1, iov, n_iov * sizeof(*iov));
+	MPID_nem_glex_send(conn, vc, sreq, all, n_iov + 1);
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}

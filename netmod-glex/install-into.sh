@@ -1,0 +1,164 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# install-into.sh MPICH_SRC - puts the netmod "glex" into an MPICH source tree.
+#
+# MPICH needs no patch and no autogen for it:
+#
+#   netmod/glex/   <- all of glue/*.[ch] and channel/*.[ch], flat.  configure asks only whether
+#                     the directory is there before it accepts --with-device=ch3:nemesis:glex,tcp
+#   netmod/none/none.c <- one #include of ../glex/glex_all.c.  none.c is part of every
+#                     ch3:nemesis build, so no Makefile has to change.
+#
+# It may be run again at any time: only files whose content differs are written, so that make
+# rebuilds what is needed and nothing else.
+set -eu
+
+prog=install-into.sh
+begin='/* glex netmod: begin (written by install-into.sh) */'
+end='/* glex netmod: end */'
+include='#include "../glex/glex_all.c"'
+
+usage()
+{
+	cat <<EOF
+usage: $prog [--from DIR] [--remove] [--quiet] MPICH_SRC
+
+Copies the netmod "glex" into the MPICH source tree MPICH_SRC (4.0 or newer). Then:
+  MPICH_SRC/configure --with-device=ch3:nemesis:glex,tcp --disable-maintainer-mode ...
+
+  --from DIR   take the sources from DIR/glue and DIR/channel (default: beside this script)
+  --remove     take the netmod out again
+  --quiet      say nothing unless something is wrong
+EOF
+}
+
+die()
+{
+	echo "$prog: $*" >&2
+	exit 1
+}
+
+say()
+{
+	[ -n "$quiet" ] || echo "$prog: $*"
+}
+
+check_source_tree()
+{
+	[ -d "$mpich" ] || die "$mpich is no directory; give the top of an unpacked MPICH source tree"
+	if [ ! -f "$mpich/maint/version.m4" ] || [ ! -d "$mpich/src/mpid" ]; then
+		die "$mpich is not the top of an MPICH source tree (no maint/version.m4 or src/mpid in it)"
+	fi
+	[ -d "$mpich/$nem_path" ] ||
+		die "this MPICH has no ch3:nemesis ($nem_path is absent); 3.0 to 5.0 have it"
+	[ -f "$none_c" ] ||
+		die "$none_c is absent; is the tree complete? unpack the release again"
+	if [ ! -w "$netmod" ] || [ ! -w "$none_c" ]; then
+		die "$netmod cannot be written; unpack MPICH where you may write"
+	fi
+}
+
+check_own_sources()
+{
+	[ -f "$from/glue/glex_all.c" ] ||
+		die "$from/glue/glex_all.c is absent; this is not the complete netmod"
+	# Flat means: a name in both directories would overwrite its namesake.
+	twice=$(for f in "$from"/glue/*.[ch] "$from"/channel/*.[ch]; do
+		[ ! -f "$f" ] || basename "$f"
+	done | sort | uniq -d)
+	[ -z "$twice" ] || die "in glue/ and in channel/ alike: $twice; rename one, both go to one directory"
+}
+
+copy_sources()
+{
+	mkdir -p "$netmod/glex"
+	for f in "$from"/glue/*.[ch] "$from"/channel/*.[ch]; do
+		[ -f "$f" ] || continue
+		to=$netmod/glex/$(basename "$f")
+		if ! cmp -s "$f" "$to"; then
+			cp "$f" "$to"
+			changed=$((changed + 1))
+		fi
+	done
+}
+
+remove_stale()
+{
+	for f in "$netmod"/glex/*.[ch]; do
+		[ -f "$f" ] || continue
+		name=$(basename "$f")
+		if [ ! -f "$from/glue/$name" ] && [ ! -f "$from/channel/$name" ]; then
+			rm -f "$f"
+			changed=$((changed + 1))
+		fi
+	done
+}
+
+# Written beside and renamed, so that an interrupted run leaves the old file or the new one.
+hook_in()
+{
+	if grep -qF "$include" "$none_c"; then
+		# make knows the included files only once none.c was compiled with them
+		[ "$changed" = 0 ] || touch "$none_c"
+		return
+	fi
+	cp -p "$none_c" "$none_c.glex-new"
+	printf '\n%s\n%s\n%s\n' "$begin" "$include" "$end" >>"$none_c.glex-new"
+	mv "$none_c.glex-new" "$none_c"
+	changed=$((changed + 1))
+}
+
+take_out()
+{
+	rm -rf "$netmod/glex"
+	grep -qF "$include" "$none_c" || return 0
+	# The three lines and the empty line before them.
+	awk -v b="$begin" -v e="$end" '
+		$0 == b { skipping = 1; held = 0; next }
+		skipping { if ($0 == e) skipping = 0; next }
+		held { print ""; held = 0 }
+		$0 == "" { held = 1; next }
+		{ print }
+		END { if (held) print "" }
+	' "$none_c" >"$none_c.glex-new"
+	mv "$none_c.glex-new" "$none_c"
+}
+
+quiet=
+remove=
+mpich=
+from=$(cd "$(dirname "$0")" && pwd)
+while [ $# -gt 0 ]; do
+	case $1 in
+	--from) [ $# -gt 1 ] || die "--from needs a directory"; from=$2; shift ;;
+	--remove) remove=1 ;;
+	--quiet) quiet=1 ;;
+	-h | --help) usage; exit 0 ;;
+	-*) usage >&2; die "unknown option $1" ;;
+	*) [ -z "$mpich" ] || die "one source tree only, got $mpich and $1"; mpich=$1 ;;
+	esac
+	shift
+done
+[ -n "$mpich" ] || { usage >&2; exit 1; }
+
+nem_path=src/mpid/ch3/channels/nemesis
+netmod=$mpich/$nem_path/netmod
+none_c=$netmod/none/none.c
+changed=0
+
+check_source_tree
+if [ -n "$remove" ]; then
+	take_out
+	say "netmod glex removed from $mpich"
+	exit 0
+fi
+check_own_sources
+copy_sources
+remove_stale
+hook_in
+if [ "$changed" = 0 ]; then
+	say "netmod glex in $mpich is up to date"
+else
+	say "netmod glex copied into $mpich ($changed files changed)"
+fi

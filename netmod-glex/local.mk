@@ -1,0 +1,1 @@
+# The MPICH netmod; filled in soon.

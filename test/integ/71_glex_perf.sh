@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 71_glex_perf.sh - glex_perf measures, verifies, notices a death, leaves nothing behind.
+#
+# Run from the top of the build tree.  How fast anything is does not matter here.
+set -u
+
+perf=${GLEX_PERF:-./libglex/tools/glex_perf}
+GLEX_GLEXD=${GLEX_GLEXD:-$PWD/emulator/glexd/glexd}
+export GLEX_GLEXD
+
+[ -x "$perf" ] || { echo "1..0 # SKIP there is no $perf"; exit 77; }
+
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+count=0
+failed=0
+
+result()
+{
+	count=$((count + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $count - $2"
+		return
+	fi
+	failed=1
+	echo "not ok $count - $2"
+	cat "$work/out" "$work/err" 2>/dev/null | sed 's/^/# /'
+}
+
+# run ARGS: glex_perf with a limit; its words are in out and err.
+run()
+{
+	timeout -k 5 100 "$perf" -d 20 "$@" >"$work/out" 2>"$work/err"
+}
+
+# rows: how many rows the table holds.
+rows()
+{
+	grep -c '^ *[0-9][0-9]* ' "$work/out"
+}
+
+all_tests="imm_put_lat put_lat put_poll_lat get_lat mp_lat mp_rate imm_put_rate put_bw get_bw put_bibw"
+
+echo "1..21"
+for way in alloc malloc; do
+	run -t all -m $way -n 256 -w 64 --check -s 8,64,1000,4K,128K
+	result $? "all tests, memory $way: every byte verified"
+done
+run -t all -T normal -n 256 -w 64 --check -s 8,64,4K,128K
+result $? "all tests on NORMAL endpoints: every byte verified"
+run -t put_lat,mp_rate -b none -n 500 -s 8
+result $? "unbound"
+
+# A test that passes whatever arrives is worth nothing.
+for test in $all_tests; do
+	run -t "$test" --check --break 2 -n 64 -s 64
+	status=$?
+	[ $status -eq 1 ] && grep -q "is corrupt" "$work/err"
+	result $? "$test: --check sees a corrupt message"
+done
+
+run -t mp_lat,put_bw -n 200 -s 8:32 --json &&
+	[ "$(wc -l <"$work/out")" -eq 6 ] && ! grep -qv '^{"test":.*"lat_us":.*"raw_ns":.*}$' "$work/out"
+result $? "--json: one object a row and nothing else"
+run -t mp_lat -n 200 -s 8,64 &&
+	[ "$(rows)" -eq 2 ]
+result $? "the table has one row a size"
+run -t mp_lat -n 200 -s 1M &&
+	grep -q "left out" "$work/out"
+result $? "a size that does not fit is left out with the reason"
+run -t nonsense
+[ $? -eq 2 ]
+result $? "an unknown test: exit status 2"
+run -s 8,banana
+[ $? -eq 2 ]
+result $? "a size that is none: exit status 2"
+
+# One side is killed in the middle: the other must not wait for it.
+"$perf" -t mp_lat -n 1000000000 -s 8 -d 20 >"$work/out" 2>"$work/err" &
+parent=$!
+sides=
+tries=0
+while [ $tries -lt 100 ]; do
+	sides=$(ps -o pid= --ppid $parent)
+	# shellcheck disable=SC2086
+	[ "$(echo $sides | wc -w)" -eq 2 ] && [ -s "$work/out" ] && break
+	tries=$((tries + 1))
+	sleep 0.1
+done
+# shellcheck disable=SC2086
+set -- $sides
+kill -9 "${2:-none}" 2>/dev/null
+wait $parent
+status=$?
+[ $status -eq 1 ] && grep -q "signal 9" "$work/err"
+result $? "a killed side is noticed"
+left=0
+for pid in "$@"; do
+	kill -0 "$pid" 2>/dev/null && left=1
+done
+[ $left -eq 0 ]
+result $? "no process is left"
+exit $failed

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fake_glex.h"
+
+#include <glex_ext.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EPS	  8
+#define SLOTS	  4096u
+#define UNDER_WAY 65536
+#define REGIONS	  256
+#define MP_BYTES  112
+#define FAKE_NIC  7
+
+struct slot {
+	glex_ep_addr_t src;
+	uint32_t len;
+	_Alignas(8) uint8_t data[MP_BYTES];
+};
+
+struct ring {
+	uint32_t r, p, w, capacity;
+};
+
+struct endpoint {
+	glex_ep_t pub; /* first */
+	int alive;
+	uint32_t key;
+	glex_ep_addr_t addr;
+	struct ring mpq, eq;
+	struct slot mps[SLOTS];
+	glex_event_t events[SLOTS];
+	struct glex_err_req errors[64];
+	uint32_t error_count;
+};
+
+struct packet {
+	int is_get;
+	struct endpoint *from;
+	glex_ep_addr_t to;
+	struct glex_rdma_req get;
+	uint32_t len;
+	uint8_t data[MP_BYTES];
+};
+
+struct region {
+	struct endpoint *ep;
+	uint8_t *addr;
+	uint64_t len;
+};
+
+struct fake_glex fake;
+
+static struct endpoint *eps[EPS];
+static struct packet *under_way;
+static int count;
+static struct region regions[REGIONS];
+static unsigned state;
+
+unsigned fake_random(unsigned below)
+{
+	state = state * 1103515245u + 12345u;
+	return (state >> 8) % below;
+}
+
+void fake_reset(unsigned seed)
+{
+	int i;
+
+	for (i = 0; i < EPS; i++) {
+		free(eps[i]);
+		eps[i] = NULL;
+	}
+	if (!under_way)
+		under_way = calloc(UNDER_WAY, sizeof(*under_way));
+	count = 0;
+	memset(regions, 0, sizeof(regions));
+	memset(&fake, 0, sizeof(fake));
+	fake.regions_max = REGIONS;
+	fake.def_capacity = SLOTS;
+	state = seed;
+}
+
+/* ---- queues -------------------------------------------------------------- */
+
+static struct endpoint *at(glex_ep_addr_t addr)
+{
+	struct endpoint *ep = addr.s.nic_id == FAKE_NIC && addr.s.ep_num < EPS ? eps[addr.s.ep_num] : NULL;
+
+	return ep && ep->alive ? ep : NULL;
+}
+
+static int claim(struct ring *q, uint32_t *index_p)
+{
+	if (q->w - q->r >= q->capacity) {
+		fake.lost++;
+		return 0;
+	}
+	*index_p = q->w++ % SLOTS;
+	return 1;
+}
+
+static void put_mp(struct endpoint *to, glex_ep_addr_t src, const void *data, uint32_t len)
+{
+	uint32_t i;
+
+	if (!claim(&to->mpq, &i))
+		return;
+	to->mps[i].src = src;
+	to->mps[i].len = len;
+	memcpy(to->mps[i].data, data, len);
+	if (to->mpq.w - to->mpq.r > fake.mpq_peak)
+		fake.mpq_peak = to->mpq.w - to->mpq.r;
+}
+
+static void put_event(struct endpoint *to, const glex_event_t *ev)
+{
+	uint32_t i;
+
+	if (!claim(&to->eq, &i))
+		return;
+	to->events[i].cookie_0 = ev->cookie_0;
+	to->events[i].cookie_1 = ev->cookie_1;
+}
+
+static void put_error(struct endpoint *ep, glex_ep_addr_t to, enum glex_err_req_op op, enum glex_err_req_status status)
+{
+	struct glex_err_req *err;
+
+	if (ep->error_count == 64)
+		return;
+	err = &ep->errors[ep->error_count++];
+	memset(err, 0, sizeof(*err));
+	err->op = op;
+	err->status = status;
+	err->rmt_nic_id = to.s.nic_id;
+	err->rmt_ep_num = to.s.ep_num;
+}
+
+/* ---- the network --------------------------------------------------------- */
+
+static uint8_t *region_at(struct endpoint *ep, uint64_t handle, uint64_t offset, uint64_t len)
+{
+	struct region *r = handle > 0 && handle <= REGIONS ? &regions[handle - 1] : NULL;
+
+	if (!r || r->ep != ep || offset + len > r->len)
+		return NULL;
+	return r->addr + offset;
+}
+
+static void arrive_get(struct packet *p, struct endpoint *to)
+{
+	uint8_t *dst = region_at(p->from, p->get.local_mh.v, p->get.local_offset, p->get.len);
+	uint8_t *src = to ? region_at(to, p->get.rmt_mh.v, p->get.rmt_offset, p->get.len) : NULL;
+
+	if (!to || !src || !dst || to->key != p->get.rmt_key) {
+		put_error(p->from, p->to, GLEX_ERR_OP_RDMA_GET,
+			  to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD);
+		return;
+	}
+	memcpy(dst, src, p->get.len);
+	if (p->get.flag & GLEX_FLAG_REMOTE_EVT)
+		put_event(to, &p->get.rmt_evt);
+	if (p->get.flag & GLEX_FLAG_LOCAL_EVT)
+		put_event(p->from, &p->get.local_evt);
+}
+
+static void arrive(struct packet *p)
+{
+	struct endpoint *to = at(p->to);
+
+	if (!p->from->alive)
+		return;
+	if (p->is_get)
+		arrive_get(p, to);
+	else if (to)
+		put_mp(to, p->from->addr, p->data, p->len);
+	else
+		put_error(p->from, p->to, GLEX_ERR_OP_IMM_MP, GLEX_ERR_STATUS_DEST_HOST_DEAD);
+}
+
+int fake_deliver(int n)
+{
+	while (count && n--) {
+		int i = (int)fake_random((unsigned)count);
+		struct packet p = under_way[i];
+
+		under_way[i] = under_way[--count];
+		arrive(&p);
+	}
+	return count;
+}
+
+static glex_ret_t launch(struct packet *p)
+{
+	if (fake.busy_percent && (int)fake_random(100) < fake.busy_percent)
+		return GLEX_BUSY;
+	if (fake.direct)
+		arrive(p);
+	else if (count == UNDER_WAY)
+		return GLEX_BUSY;
+	else
+		under_way[count++] = *p;
+	return GLEX_SUCCESS;
+}
+
+void fake_kill(glex_ep_addr_t addr)
+{
+	struct endpoint *ep = at(addr);
+
+	if (ep)
+		ep->alive = 0;
+}
+
+void fake_inject(glex_ep_addr_t from, glex_ep_addr_t to, const void *data, uint32_t len)
+{
+	put_mp(at(to), from, data, len);
+}
+
+/* ---- posting ------------------------------------------------------------- */
+
+static glex_ret_t send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad)
+{
+	struct packet p = {0};
+	glex_ret_t ret;
+
+	(void)bad;
+	if (req->len > MP_BYTES)
+		return GLEX_INVALID_PARAM;
+	p.from = (struct endpoint *)ep;
+	p.to = req->rmt_ep_addr;
+	p.len = req->len;
+	memcpy(p.data, req->data, req->len);
+	ret = launch(&p);
+	if (ret == GLEX_SUCCESS) {
+		fake.mps++;
+		fake.credit_mps += req->len == 8;
+	}
+	return ret;
+}
+
+static glex_ret_t rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct glex_rdma_req **bad)
+{
+	struct packet p = {0};
+
+	(void)bad;
+	if (req->type != GLEX_RDMA_TYPE_GET || ((req->flag & GLEX_FLAG_LOCAL_EVT) && !req->local_evt.cookie_1))
+		return GLEX_INVALID_PARAM;
+	p.is_get = 1;
+	p.from = (struct endpoint *)ep;
+	p.to = req->rmt_ep_addr;
+	p.get = *req;
+	return launch(&p);
+}
+
+/* ---- devices, endpoints, memory ------------------------------------------ */
+
+glex_ret_t glex_open_device(uint32_t dev_id, glex_device_handle_t *dev)
+{
+	static glex_device_t device;
+
+	*dev = &device;
+	return dev_id ? GLEX_INVALID_PARAM : GLEX_SUCCESS;
+}
+
+glex_ret_t glex_close_device(glex_device_handle_t dev)
+{
+	return dev ? GLEX_SUCCESS : GLEX_INVALID_PARAM;
+}
+
+glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *attr)
+{
+	(void)dev;
+	memset(attr, 0, sizeof(*attr));
+	attr->max_rdma_data_len = 1u << 27;
+	attr->def_ep_mpq_capacity = fake.def_capacity;
+	attr->def_ep_eq_capacity = SLOTS;
+	attr->max_ep_mpq_capacity = SLOTS;
+	attr->max_ep_eq_capacity = SLOTS;
+	attr->max_ep_hc_mpq_capacity = 1u << 20;
+	attr->max_ep_hc_eq_capacity = 1u << 20;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_create_ep(glex_device_handle_t dev, struct glex_ep_attr *attr, glex_ep_handle_t *ep_p)
+{
+	int i;
+
+	(void)dev;
+	for (i = 0; i < EPS && eps[i]; i++)
+		;
+	if (i == EPS)
+		return GLEX_NO_EP_RESOURCE;
+	eps[i] = calloc(1, sizeof(*eps[i]));
+	eps[i]->alive = 1;
+	eps[i]->key = attr->key;
+	eps[i]->addr.s.nic_id = FAKE_NIC;
+	eps[i]->addr.s.ep_num = (uint16_t)i;
+	eps[i]->mpq.capacity = attr->mpq_capacity < SLOTS ? attr->mpq_capacity : SLOTS;
+	eps[i]->eq.capacity = attr->eq_capacity < SLOTS ? attr->eq_capacity : SLOTS;
+	eps[i]->pub.send_imm_mp = send_imm_mp;
+	eps[i]->pub.rdma = rdma;
+	*ep_p = &eps[i]->pub;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_destroy_ep(glex_ep_handle_t ep)
+{
+	((struct endpoint *)ep)->alive = 0;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_get_ep_addr(glex_ep_handle_t ep, glex_ep_addr_t *addr)
+{
+	*addr = ((struct endpoint *)ep)->addr;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_register_mem(glex_ep_handle_t ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh)
+{
+	int i;
+
+	(void)flag;
+	for (i = 0; i < REGIONS && regions[i].ep; i++)
+		;
+	if (i == REGIONS || fake.regions >= fake.regions_max)
+		return GLEX_NO_MEM_RESOURCE;
+	regions[i].ep = (struct endpoint *)ep;
+	regions[i].addr = addr;
+	regions[i].len = len;
+	fake.regions++;
+	mh->v = (uint64_t)i + 1;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh)
+{
+	if (mh.v < 1 || mh.v > REGIONS || regions[mh.v - 1].ep != (struct endpoint *)ep)
+		return GLEX_INVALID_PARAM;
+	regions[mh.v - 1].ep = NULL;
+	fake.regions--;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
+{
+	(void)dev;
+	*addr_p = calloc(1, len);
+	return *addr_p ? GLEX_SUCCESS : GLEX_NO_MEM_RESOURCE;
+}
+
+glex_ret_t glex_free(glex_device_handle_t dev, void *addr)
+{
+	(void)dev;
+	free(addr);
+	return GLEX_SUCCESS;
+}
+
+/* ---- probing ------------------------------------------------------------- */
+
+glex_ret_t glex_probe_next_mp(glex_ep_handle_t pub, glex_ep_addr_t *src, void **data, uint32_t *len)
+{
+	struct endpoint *ep = (struct endpoint *)pub;
+	struct slot *slot = &ep->mps[ep->mpq.p % SLOTS];
+
+	if (ep->mpq.p == ep->mpq.w)
+		return GLEX_NO_MP;
+	ep->mpq.p++;
+	*src = slot->src;
+	*data = slot->data;
+	*len = slot->len;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_discard_probed_mp(glex_ep_handle_t pub)
+{
+	struct endpoint *ep = (struct endpoint *)pub;
+
+	for (; ep->mpq.r != ep->mpq.p; ep->mpq.r++)
+		memset(ep->mps[ep->mpq.r % SLOTS].data, 0xdd, MP_BYTES); /* nobody may look at it any more */
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_probe_next_event(glex_ep_handle_t pub, glex_event_t **event)
+{
+	struct endpoint *ep = (struct endpoint *)pub;
+
+	if (ep->eq.p == ep->eq.w)
+		return GLEX_NO_EVENT;
+	*event = &ep->events[ep->eq.p++ % SLOTS];
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_discard_probed_event(glex_ep_handle_t pub)
+{
+	struct endpoint *ep = (struct endpoint *)pub;
+
+	for (; ep->eq.r != ep->eq.p; ep->eq.r++)
+		ep->events[ep->eq.r % SLOTS].cookie_1 = 0;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_poll_error_req(glex_ep_handle_t pub, uint32_t *num, struct glex_err_req *list)
+{
+	struct endpoint *ep = (struct endpoint *)pub;
+	uint32_t n = ep->error_count < *num ? ep->error_count : *num;
+
+	memcpy(list, ep->errors, n * sizeof(*list));
+	memmove(ep->errors, ep->errors + n, (ep->error_count - n) * sizeof(*list));
+	ep->error_count -= n;
+	*num = n;
+	return GLEX_SUCCESS;
+}
+
+const char *glex_error_str(glex_ret_t ret)
+{
+	return ret == GLEX_SUCCESS ? "successful" : "refused";
+}
+
+const char *glex_error_req_status_str(enum glex_err_req_status status)
+{
+	(void)status;
+	return "lost";
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fake_glex.h - a network inside one process, for tests that need orders and
+ * faults a real one produces once in a million packets.
+ *
+ * It stands in for libglex: all endpoints are of this process, and nothing is
+ * delivered until fake_deliver is called, which takes what is under way in a
+ * random order.  Threads: one.
+ */
+#ifndef FAKE_GLEX_H
+#define FAKE_GLEX_H
+
+#include <glex.h>
+
+struct fake_glex {
+	int direct;	       /* deliver at once and in order, as an idle fabric does */
+	int busy_percent;      /* posts refused */
+	int regions_max;       /* registrations possible at a time */
+	int regions;	       /* registrations there are */
+	unsigned lost;	       /* MPs and events that found a full queue */
+	unsigned mpq_peak;     /* the longest any MPQ has been */
+	unsigned mps;	       /* sent in all */
+	unsigned credit_mps;   /* of them, those that bring only credits */
+	uint32_t def_capacity; /* what the device says of its MPQs */
+};
+
+extern struct fake_glex fake;
+
+void fake_reset(unsigned seed);
+unsigned fake_random(unsigned below);
+
+/* Delivers up to n packets; returns how many are still under way. */
+int fake_deliver(int n);
+
+/* The process behind an endpoint is dead. */
+void fake_kill(glex_ep_addr_t addr);
+
+/* Puts an MP of any content into a queue. */
+void fake_inject(glex_ep_addr_t from, glex_ep_addr_t to, const void *data, uint32_t len);
+
+#endif /* FAKE_GLEX_H */

@@ -1,0 +1,767 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_channel.c - the channel library over a network that reorders, refuses and dies.
+ *
+ * Every stream carries a known pattern, and each byte is checked where it
+ * arrives: lost, doubled, misplaced or foreign bytes are found at once.
+ */
+#include "fake_glex.h"
+#include "netmod-glex/channel/chan.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK	 200000
+#define STEPS	 400000
+#define MESSAGES 120
+
+/* One end of a stream; the user pointer of its connection. */
+struct end {
+	struct glexch_conn *conn;
+	unsigned tx_tag, rx_tag; /* which pattern */
+	size_t sent, received;
+	int queued, done, failed_items; /* items */
+	int failed, drained;
+	void (*on_data)(struct end *end);
+	struct end *next_temp;
+};
+
+struct proc {
+	struct glexch *ch;
+	struct glexch_peer card;
+	struct end main_end;
+	struct end temp_end;
+	int refuse; /* hellos to answer with NULL */
+};
+
+struct message {
+	struct glexch_item item; /* first */
+	struct iovec iov[3];
+	struct end *end;
+	uint8_t *bytes;
+};
+
+static struct proc procs[3];
+
+static uint8_t pattern(unsigned tag, size_t pos)
+{
+	return (uint8_t)((pos * 2654435761u >> 13) + pos + tag * 17u);
+}
+
+static void fill(uint8_t *p, unsigned tag, size_t pos, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = pattern(tag, pos + i);
+}
+
+/* ---- callbacks ----------------------------------------------------------- */
+
+static void on_data(struct glexch_conn *conn, void *buf, size_t len)
+{
+	struct end *end = glexch_conn_user(conn);
+	const uint8_t *p = buf;
+
+	for (size_t i = 0; i < len; i++)
+		ck_assert_msg(p[i] == pattern(end->rx_tag, end->received + i), "byte %zu of the stream is wrong",
+			      end->received + i);
+	end->received += len;
+	if (end->on_data)
+		end->on_data(end);
+}
+
+static size_t on_identify(struct glexch_conn *conn, void *blob)
+{
+	struct end *end = glexch_conn_user(conn);
+	int temp = glexch_conn_chan(conn) != GLEXCH_CHAN_MAIN;
+
+	memcpy(blob, &end->tx_tag, sizeof(end->tx_tag));
+	memcpy((char *)blob + sizeof(end->tx_tag), &temp, sizeof(temp));
+	return sizeof(end->tx_tag) + sizeof(temp);
+}
+
+/* The tag says to which process: that of a process i towards j is 10 * i + j. */
+static void *on_hello(struct glexch_conn *conn, const void *blob, size_t len)
+{
+	unsigned tag;
+	int temp;
+	struct proc *to;
+	struct end *end;
+
+	ck_assert_uint_eq(len, sizeof(tag) + sizeof(temp));
+	memcpy(&tag, blob, sizeof(tag));
+	memcpy(&temp, (const char *)blob + sizeof(tag), sizeof(temp));
+	to = &procs[tag % 10];
+	if (to->refuse > 0) {
+		to->refuse--;
+		return NULL;
+	}
+	end = temp ? &to->temp_end : &to->main_end;
+	end->conn = conn;
+	return end;
+}
+
+static void on_fail(struct glexch_conn *conn, const char *why)
+{
+	struct end *end = glexch_conn_user(conn);
+
+	ck_assert_ptr_nonnull(why);
+	end->failed++;
+}
+
+static void on_drained(struct glexch_conn *conn)
+{
+	struct end *end = glexch_conn_user(conn);
+
+	end->drained++;
+}
+
+static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained};
+
+/* ---- helpers ------------------------------------------------------------- */
+
+static void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
+{
+	struct glexch_params params = {&ops, 100u + (unsigned)i, peers, credits, blocks, 4096};
+	char card[GLEXCH_CARD_MAX];
+
+	memset(&procs[i], 0, sizeof(procs[i]));
+	ck_assert_int_eq(glexch_open(&params, &procs[i].ch), GLEX_SUCCESS);
+	glexch_card_format(procs[i].ch, card);
+	ck_assert_int_eq(glexch_card_parse(card, &procs[i].card), GLEX_SUCCESS);
+}
+
+static void start(unsigned seed, uint32_t credits, uint32_t blocks)
+{
+	fake_reset(seed);
+	start_proc(0, 2, credits, blocks);
+	start_proc(1, 2, credits, blocks);
+	procs[0].main_end.tx_tag = procs[1].main_end.rx_tag = 1;
+	procs[1].main_end.tx_tag = procs[0].main_end.rx_tag = 10;
+	procs[0].temp_end.tx_tag = procs[1].temp_end.rx_tag = 21;
+	procs[1].temp_end.tx_tag = procs[0].temp_end.rx_tag = 30;
+}
+
+static void stop(void)
+{
+	for (int i = 0; i < 3; i++)
+		if (procs[i].ch)
+			glexch_close(procs[i].ch);
+	memset(procs, 0, sizeof(procs));
+	ck_assert_int_eq(fake.regions, 0);
+}
+
+static void open_end(int from, int to)
+{
+	struct end *end = &procs[from].main_end;
+
+	end->conn = glexch_conn_open(procs[from].ch, &procs[to].card, GLEXCH_CHAN_MAIN, 1, end);
+	ck_assert_ptr_nonnull(end->conn);
+}
+
+static int on_done(struct glexch_conn *conn, struct glexch_item *item, int failed)
+{
+	struct message *m = (struct message *)item;
+
+	(void)conn;
+	m->end->done++;
+	m->end->failed_items += failed;
+	free(m->bytes);
+	free(m);
+	return 0;
+}
+
+/* A message in three segments, sent as far as possible, the rest queued. */
+static void send_message(struct end *end, size_t n)
+{
+	struct message *m = calloc(1, sizeof(*m));
+	size_t head = n < 80 ? n / 2 : 80;
+	struct glexch_cursor cur;
+
+	m->end = end;
+	m->bytes = malloc(n);
+	fill(m->bytes, end->tx_tag, end->sent, n);
+	end->sent += n;
+	m->iov[0] = (struct iovec){m->bytes, head};
+	m->iov[1] = (struct iovec){m->bytes + head, (n - head) / 3};
+	m->iov[2] = (struct iovec){m->bytes + head + m->iov[1].iov_len, n - head - m->iov[1].iov_len};
+	m->item.done = on_done;
+	end->queued++;
+	glexch_cursor_init(&cur, m->iov, 3);
+	glexch_try(end->conn, &cur);
+	if (cur.left) {
+		m->item.cur = cur;
+		glexch_queue(end->conn, &m->item);
+	} else {
+		on_done(end->conn, &m->item, 0);
+	}
+}
+
+static int step(void)
+{
+	int busy = fake_deliver(1 + (int)fake_random(8));
+
+	for (int i = 0; i < 3; i++)
+		if (procs[i].ch)
+			busy += glexch_progress(procs[i].ch);
+	return busy;
+}
+
+static int arrived(const struct end *from, const struct end *to)
+{
+	return to->received == from->sent && from->done == from->queued;
+}
+
+static void settle(const struct end *from, const struct end *to)
+{
+	int n;
+
+	for (n = 0; n < STEPS && !arrived(from, to); n++)
+		step();
+	ck_assert_uint_eq(to->received, from->sent);
+	ck_assert_int_eq(from->done, from->queued);
+}
+
+static void quiet(struct proc *p)
+{
+	int n;
+
+	for (n = 0; n < STEPS && !glexch_quiet(p->ch); n++)
+		step();
+	ck_assert(glexch_quiet(p->ch));
+}
+
+/* ---- tests: the stream --------------------------------------------------- */
+
+START_TEST(card__garbage__is_refused)
+{
+	static const char *const cards[] = {"",
+					    "0",
+					    "0123456789abcdef",
+					    "0123456789abcdef.00000001.40",
+					    "0123456789abcdef.00000001.40.1000x",
+					    "0123456789abcdef.00000001.00.1000"};
+	struct glexch_peer peer;
+
+	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
+		ck_assert_int_eq(glexch_card_parse(cards[i], &peer), GLEX_INVALID_PARAM);
+}
+END_TEST
+
+START_TEST(open__parameters_out_of_range__are_refused)
+{
+	static const struct glexch_params bad[] = {
+		{&ops, 1, 1, 0, 64, 4096},  {&ops, 1, 1, 256, 64, 4096}, {&ops, 1, 1, 16, 2, 4096},
+		{&ops, 1, 1, 16, 64, 4097}, {&ops, 1, 1, 16, 64, 0},
+	};
+	struct glexch *ch;
+
+	fake_reset(1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_int_eq(glexch_open(&bad[i], &ch), GLEX_INVALID_PARAM);
+}
+END_TEST
+
+START_TEST(try_short__connected__is_one_mp)
+{
+	uint8_t bytes[GLEXCH_MP_BODY];
+
+	start(1, 16, 8);
+	open_end(0, 1);
+	ck_assert_int_eq(glexch_try_short(procs[0].main_end.conn, bytes, 1, 1, NULL, 0), 0); /* not introduced yet */
+	send_message(&procs[0].main_end, 50);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	fill(bytes, 1, 50, sizeof(bytes));
+	fake.mps = 0;
+	ck_assert_int_eq(glexch_try_short(procs[0].main_end.conn, bytes, 80, 80, bytes + 80, 24), 1);
+	procs[0].main_end.sent += sizeof(bytes);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_uint_eq(fake.mps, 1);
+	stop();
+}
+END_TEST
+
+START_TEST(stream__every_size__arrives)
+{
+	static const size_t sizes[] = {1, 2, 79, 80, 81, 104, 105, 208, 312, 313, 4096, 4097, 4176, 4177, 8192, CHUNK};
+
+	start(3, 16, 8);
+	open_end(0, 1);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		send_message(&procs[0].main_end, sizes[i]);
+		settle(&procs[0].main_end, &procs[1].main_end);
+	}
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+static size_t random_size(void)
+{
+	static const unsigned below[] = {104, 400, 5000, 40000};
+
+	return 1 + fake_random(below[fake_random(4)]);
+}
+
+/* Both directions at once, any order of arrival, refused posts, hardly any blocks. */
+static void storm(unsigned seed, uint32_t credits, uint32_t blocks, int busy)
+{
+	struct end *a, *b;
+
+	start(seed, credits, blocks);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	fake.busy_percent = busy;
+	open_end(0, 1);
+	open_end(1, 0);
+	for (int i = 0; i < MESSAGES; i++) {
+		send_message(a, random_size());
+		send_message(b, random_size());
+		for (unsigned n = fake_random(12); n; n--)
+			step();
+	}
+	settle(a, b);
+	settle(b, a);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+
+START_TEST(stream__random_order_of_arrival__is_restored)
+{
+	storm((unsigned)_i, 16, 8, 0);
+}
+END_TEST
+
+START_TEST(stream__one_credit__moves_on)
+{
+	storm((unsigned)_i, 1, 4, 0);
+}
+END_TEST
+
+START_TEST(stream__queues_full__is_complete)
+{
+	storm((unsigned)_i, 64, 4, 90);
+}
+END_TEST
+
+START_TEST(stream__network_in_order__delivers_without_delay)
+{
+	start(1, 16, 8);
+	fake.direct = 1;
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 60000);
+	for (int i = 0; i < 30; i++)
+		step();
+	ck_assert_uint_eq(procs[1].main_end.received, 60000);
+	stop();
+}
+END_TEST
+
+/* ---- tests: credits ------------------------------------------------------ */
+
+START_TEST(credits__receiver_asleep__queue_never_overflows)
+{
+	start(5, 40, 8);
+	open_end(0, 1);
+	for (int i = 0; i < 1000; i++)
+		send_message(&procs[0].main_end, 100);
+	for (int i = 0; i < 2000; i++) {
+		fake_deliver(10);
+		glexch_progress(procs[0].ch);
+	}
+	ck_assert_uint_eq(fake.mpq_peak, 40);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+END_TEST
+
+START_TEST(credits__one_way_stream__are_returned_in_half_grants)
+{
+	start(5, 64, 8);
+	open_end(0, 1);
+	for (int i = 0; i < 3300; i++)
+		send_message(&procs[0].main_end, 100);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_uint_ge(fake.credit_mps, 3300 / 64);
+	ck_assert_uint_le(fake.credit_mps, 3300 / 33 + 1);
+	stop();
+}
+END_TEST
+
+START_TEST(credits__ping_pong__ride_along)
+{
+	start(5, 8, 8);
+	open_end(0, 1);
+	for (int i = 0; i < 200; i++) {
+		send_message(&procs[0].main_end, 10);
+		settle(&procs[0].main_end, &procs[1].main_end);
+		send_message(&procs[1].main_end, 10);
+		settle(&procs[1].main_end, &procs[0].main_end);
+	}
+	ck_assert_uint_eq(fake.credit_mps, 0);
+	stop();
+}
+END_TEST
+
+START_TEST(credits__many_peers__start_small_and_grow)
+{
+	fake_reset(9);
+	start_proc(0, 100000, 64, 8);
+	start_proc(1, 100000, 64, 8);
+	ck_assert_uint_eq(procs[0].card.grant, 1);
+	procs[0].main_end.tx_tag = procs[1].main_end.rx_tag = 1;
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 10);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	for (int i = 0; i < 200; i++)
+		step();
+	fake.mps = 0;
+	for (int i = 0; i < 100; i++)
+		send_message(&procs[0].main_end, 100);
+	ck_assert_uint_ge(fake.mps, 32); /* without waiting for anything */
+	settle(&procs[0].main_end, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
+/* ---- tests: connections -------------------------------------------------- */
+
+START_TEST(hello__refused_at_first__is_asked_again)
+{
+	start((unsigned)_i, 16, 8);
+	procs[1].refuse = 5;
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 3000);
+	send_message(&procs[0].main_end, 30);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_int_eq(procs[1].refuse, 0);
+	stop();
+}
+END_TEST
+
+START_TEST(channels__two_between_the_same_endpoints__stay_apart)
+{
+	struct end *temp;
+
+	start((unsigned)_i, 16, 8);
+	temp = &procs[0].temp_end;
+	open_end(0, 1);
+	temp->conn = glexch_conn_open(procs[0].ch, &procs[1].card, glexch_new_chan(procs[0].ch), 0, temp);
+	ck_assert_ptr_nonnull(temp->conn);
+	glexch_conn_announce(temp->conn);
+	for (int i = 0; i < MESSAGES; i++) {
+		send_message(&procs[0].main_end, random_size());
+		send_message(temp, random_size());
+		step();
+		if (procs[1].temp_end.conn)
+			send_message(&procs[1].temp_end, random_size());
+	}
+	settle(&procs[0].main_end, &procs[1].main_end);
+	settle(temp, &procs[1].temp_end);
+	settle(&procs[1].temp_end, temp);
+	stop();
+}
+END_TEST
+
+START_TEST(announce__nothing_sent__peer_hears)
+{
+	struct end *temp;
+
+	start(1, 16, 8);
+	temp = &procs[0].temp_end;
+	temp->conn = glexch_conn_open(procs[0].ch, &procs[1].card, glexch_new_chan(procs[0].ch), 0, temp);
+	glexch_conn_announce(temp->conn);
+	for (int i = 0; i < 10; i++)
+		step();
+	ck_assert_ptr_nonnull(procs[1].temp_end.conn);
+	stop();
+}
+END_TEST
+
+START_TEST(peer__dies__everything_of_it_fails_once)
+{
+	struct end *a;
+	uint64_t handle = 1;
+	uint8_t buf[10];
+
+	start((unsigned)_i, 16, 8);
+	a = &procs[0].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, &procs[1].main_end);
+	for (int i = 0; i < 20; i++)
+		send_message(a, 30000);
+	for (int i = 0; i < 20; i++)
+		step();
+	fake_kill(procs[1].card.addr);
+	glexch_close(procs[1].ch);
+	procs[1].ch = NULL;
+	for (int i = 0; i < 3000; i++)
+		step();
+	ck_assert_int_eq(a->failed, 1);
+	ck_assert_int_eq(a->done, a->queued);
+	ck_assert_int_gt(a->failed_items, 0);
+	ck_assert(glexch_quiet(procs[0].ch));
+	send_message(a, 10); /* fails at once */
+	ck_assert_int_eq(a->done, a->queued);
+	(void)handle;
+	(void)buf;
+	stop();
+}
+END_TEST
+
+START_TEST(drain__queue_not_empty__waits_for_it)
+{
+	struct end *a;
+
+	start(2, 4, 4);
+	a = &procs[0].main_end;
+	open_end(0, 1);
+	for (int i = 0; i < 20; i++)
+		send_message(a, 5000);
+	glexch_conn_drain(a->conn);
+	ck_assert_int_eq(a->drained, 0);
+	settle(a, &procs[1].main_end);
+	ck_assert_int_eq(a->drained, 1);
+	glexch_conn_destroy(a->conn);
+	quiet(&procs[0]);
+	stop();
+}
+END_TEST
+
+START_TEST(packets__malformed__are_dropped_or_end_the_connection)
+{
+	uint8_t mp[112];
+	struct end *b;
+
+	start((unsigned)_i, 16, 8);
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 10);
+	settle(&procs[0].main_end, b);
+	for (int i = 0; i < 400; i++) {
+		for (size_t k = 0; k < sizeof(mp); k++)
+			mp[k] = (uint8_t)fake_random(256);
+		mp[0] = (uint8_t)(3 + fake_random(4)); /* any type but those that carry bytes */
+		memset(mp + 4, 0, 4);
+		fake_inject(procs[0].card.addr, procs[1].card.addr, mp, fake_random(113));
+		step();
+	}
+	ck_assert_uint_eq(b->received, 10);
+	stop();
+}
+END_TEST
+
+/* ---- tests: callbacks that do things ------------------------------------- */
+
+static void reply_and_poll(struct end *end)
+{
+	send_message(end, 1 + fake_random(6000));
+	fake_deliver(4);
+	glexch_progress(procs[0].ch);
+	glexch_progress(procs[1].ch);
+}
+
+START_TEST(data_callback__sends_and_polls__order_holds)
+{
+	struct end *a, *b;
+
+	start((unsigned)_i, 16, 8);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	b->on_data = reply_and_poll;
+	open_end(0, 1);
+	for (int i = 0; i < 60; i++) {
+		send_message(a, random_size());
+		step();
+	}
+	settle(a, b);
+	settle(b, a);
+	stop();
+}
+END_TEST
+
+static void destroy_self(struct end *end)
+{
+	glexch_conn_destroy(end->conn);
+	end->conn = NULL;
+}
+
+START_TEST(data_callback__destroys_connection__rest_is_ignored)
+{
+	start((unsigned)_i, 16, 8);
+	procs[1].main_end.on_data = destroy_self;
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 90);
+	for (int i = 0; i < 100; i++)
+		step();
+	ck_assert_uint_eq(procs[1].main_end.received, 90);
+	ck_assert_int_eq(procs[1].main_end.failed, 0);
+	stop();
+}
+END_TEST
+
+/* ---- tests: zero copy ---------------------------------------------------- */
+
+struct got {
+	int done, failed;
+};
+
+static void on_got(void *arg, int failed)
+{
+	struct got *got = arg;
+
+	got->done++;
+	got->failed += failed;
+}
+
+static void connected(unsigned seed)
+{
+	start(seed, 16, 8);
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 10);
+	settle(&procs[0].main_end, &procs[1].main_end);
+}
+
+START_TEST(get__several_megabytes__arrive)
+{
+	const size_t n = 5000001;
+	uint8_t *src = malloc(n), *dst = malloc(n);
+	struct got got = {0, 0};
+	uint64_t handle;
+
+	connected((unsigned)_i);
+	fill(src, 5, 0, n);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, &handle), GLEX_SUCCESS);
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, n, &handle, on_got, &got));
+	ck_assert_int_eq(got.done, 0);
+	for (int i = 0; i < STEPS && !got.done; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, 0);
+	ck_assert_int_eq(memcmp(src, dst, n), 0);
+	glexch_unexpose(procs[0].ch, n, &handle);
+	stop();
+	free(src);
+	free(dst);
+}
+END_TEST
+
+START_TEST(get__memory_table_full__waits_for_room)
+{
+	uint8_t src[100], dst[100];
+	struct got got = {0, 0};
+	uint64_t handle;
+
+	connected(1);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), &handle), GLEX_SUCCESS);
+	fake.regions_max = fake.regions;
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &handle, on_got, &got));
+	for (int i = 0; i < 500; i++)
+		step();
+	ck_assert_int_eq(got.done, 0);
+	fake.regions_max++;
+	for (int i = 0; i < 500 && !got.done; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, 0);
+	glexch_unexpose(procs[0].ch, sizeof(src), &handle);
+	stop();
+}
+END_TEST
+
+START_TEST(get__peer_dies__fails_once)
+{
+	uint8_t dst[100];
+	struct got got = {0, 0};
+	uint64_t handle = 1;
+
+	connected(1);
+	fake_kill(procs[0].card.addr);
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &handle, on_got, &got));
+	for (int i = 0; i < 3000; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, 1);
+	ck_assert_int_eq(procs[1].main_end.failed, 1);
+	stop();
+}
+END_TEST
+
+START_TEST(region_count__around_the_limit__covers_all)
+{
+	ck_assert_uint_eq(glexch_region_count(1), 1);
+	ck_assert_uint_eq(glexch_region_count(GLEXCH_REGION_BYTES), 1);
+	ck_assert_uint_eq(glexch_region_count(GLEXCH_REGION_BYTES + 1), 2);
+	ck_assert_uint_eq(glexch_region_count((uint64_t)9 << 30), 5);
+}
+END_TEST
+
+/* ---- main ---------------------------------------------------------------- */
+
+static TCase *stream_case(void)
+{
+	TCase *tc = tcase_create("stream");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, card__garbage__is_refused);
+	tcase_add_test(tc, open__parameters_out_of_range__are_refused);
+	tcase_add_test(tc, try_short__connected__is_one_mp);
+	tcase_add_test(tc, stream__every_size__arrives);
+	tcase_add_loop_test(tc, stream__random_order_of_arrival__is_restored, 1, 40);
+	tcase_add_loop_test(tc, stream__one_credit__moves_on, 1, 10);
+	tcase_add_loop_test(tc, stream__queues_full__is_complete, 1, 20);
+	tcase_add_test(tc, stream__network_in_order__delivers_without_delay);
+	tcase_add_test(tc, credits__receiver_asleep__queue_never_overflows);
+	tcase_add_test(tc, credits__one_way_stream__are_returned_in_half_grants);
+	tcase_add_test(tc, credits__ping_pong__ride_along);
+	tcase_add_test(tc, credits__many_peers__start_small_and_grow);
+	return tc;
+}
+
+static TCase *conn_case(void)
+{
+	TCase *tc = tcase_create("connections");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, hello__refused_at_first__is_asked_again, 1, 10);
+	tcase_add_loop_test(tc, channels__two_between_the_same_endpoints__stay_apart, 1, 10);
+	tcase_add_test(tc, announce__nothing_sent__peer_hears);
+	tcase_add_loop_test(tc, peer__dies__everything_of_it_fails_once, 1, 20);
+	tcase_add_test(tc, drain__queue_not_empty__waits_for_it);
+	tcase_add_loop_test(tc, packets__malformed__are_dropped_or_end_the_connection, 1, 10);
+	tcase_add_loop_test(tc, data_callback__sends_and_polls__order_holds, 1, 10);
+	tcase_add_loop_test(tc, data_callback__destroys_connection__rest_is_ignored, 1, 5);
+	return tc;
+}
+
+static TCase *get_case(void)
+{
+	TCase *tc = tcase_create("zero copy");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, get__several_megabytes__arrive, 1, 4);
+	tcase_add_test(tc, get__memory_table_full__waits_for_room);
+	tcase_add_test(tc, get__peer_dies__fails_once);
+	tcase_add_test(tc, region_count__around_the_limit__covers_all);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("channel");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, stream_case());
+	suite_add_tcase(suite, conn_case());
+	suite_add_tcase(suite, get_case());
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

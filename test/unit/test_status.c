@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_status.c - the sentences behind the codes.
+ */
+#include <glex.h>
+
+#include <check.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *error_text(int code)
+{
+	return glex_error_str((glex_ret_t)code);
+}
+
+static const char *status_text(int code)
+{
+	return glex_error_req_status_str((enum glex_err_req_status)code);
+}
+
+static const char *opcode_text(int code)
+{
+	return glex_error_req_opcode_str((enum glex_err_req_op)code);
+}
+
+static const struct {
+	const char *(*text)(int code);
+	int last; /* the largest code */
+} families[] = {
+	{error_text, GLEX_NOT_IMPLEMENTED},
+	{status_text, GLEX_ERR_STATUS_CONNECTION_ECC},
+	{opcode_text, GLEX_ERR_OP_RDMA_GET},
+};
+
+#define FAMILIES ((int)(sizeof(families) / sizeof(families[0])))
+
+START_TEST(error_str__success__is_successful)
+{
+	ck_assert_str_eq(glex_error_str(GLEX_SUCCESS), "successful");
+}
+END_TEST
+
+START_TEST(texts__every_code__has_one_of_its_own)
+{
+	for (int a = 0; a <= families[_i].last; a++) {
+		ck_assert_ptr_nonnull(families[_i].text(a));
+		ck_assert_ptr_null(strstr(families[_i].text(a), "unknown return"));
+		for (int b = a + 1; b <= families[_i].last; b++)
+			ck_assert_str_ne(families[_i].text(a), families[_i].text(b));
+	}
+}
+END_TEST
+
+START_TEST(texts__codes_out_of_range__are_unknown)
+{
+	const int codes[] = {families[_i].last + 1, 12345, -1, INT_MAX, INT_MIN};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		ck_assert_ptr_nonnull(families[_i].text(codes[i]));
+		ck_assert_int_eq(strncmp(families[_i].text(codes[i]), "unknown ", 8), 0);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("status");
+	TCase *texts = tcase_create("texts");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_test(texts, error_str__success__is_successful);
+	tcase_add_loop_test(texts, texts__every_code__has_one_of_its_own, 0, FAMILIES);
+	tcase_add_loop_test(texts, texts__codes_out_of_range__are_unknown, 0, FAMILIES);
+	suite_add_tcase(suite, texts);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
