@@ -46,11 +46,10 @@ endif
 libglex_libglex_la_DEPENDENCIES = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la $(top_srcdir)/libglex/libglex.map
 
 # ---- tools ------------------------------------------------------------------
-bin_PROGRAMS += libglex/tools/glex_perf
-# glex_info joins here with its device section
-EXTRA_PROGRAMS = libglex/tools/glex_info
+bin_PROGRAMS += libglex/tools/glex_info libglex/tools/glex_perf
 libglex_tools_glex_info_SOURCES = \
-	libglex/tools/glex_info.c libglex/tools/glex_info.h libglex/tools/glex_info_config.c
+	libglex/tools/glex_info.c libglex/tools/glex_info.h \
+	libglex/tools/glex_info_config.c libglex/tools/glex_info_device.c
 libglex_tools_glex_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libglex_tools_glex_info_LDADD = libglex/src/backend/nic/libglexctl.la libglex/libglex.la libglex/src/cfg/libglexcfg.la $(JANSSON_LIBS) -lpthread
 libglex_tools_glex_perf_SOURCES = \

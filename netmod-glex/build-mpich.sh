@@ -605,7 +605,8 @@ choose_bindings()
 print_tarball()
 {
 	exec 3>&1 1>&2 # the answer alone goes to stdout
-	take_lock
+	# it comes by rename: when it is there it is whole
+	[ -n "$mpich" ] || [ -f "$cache/source/mpich_$mpich_version.orig.tar.xz" ] || take_lock
 	fetch_source
 	echo "${tarball:-$mpich}" >&3
 }

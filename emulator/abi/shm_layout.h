@@ -27,36 +27,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_ABI_VERSION 1u
+#define EMU_ABI_VERSION	 1u
 #define EMU_MAGIC_ENGINE 0x31676e6578656c67ull /* "glexeng1" */
-#define EMU_MAGIC_NIC 0x3163696e78656c67ull    /* "glxnic1" */
-#define EMU_MAGIC_PORT 0x3174726f70786c67ull   /* "glxport1" */
+#define EMU_MAGIC_NIC	 0x3163696e78656c67ull /* "glxnic1" */
+#define EMU_MAGIC_PORT	 0x3174726f70786c67ull /* "glxport1" */
 
 #define EMU_LINE 128 /* two cache lines: the prefetcher fetches them in pairs */
 
 /* The limits of the emulated NIC; what the real one has where that is known. */
-#define EMU_FAST_EPS 8		  /* numbers 0..7 */
-#define EMU_HW_EPS 40		  /* numbers 8..39 are NORMAL */
-#define EMU_EMULATE_EPS 16384u	  /* numbers 40.. */
-#define EMU_MAX_EPS (EMU_HW_EPS + EMU_EMULATE_EPS)
-#define EMU_MAX_NICS (1u << 20)
-#define EMU_MMT_UNITS 4096u
-#define EMU_ATT_UNITS (1u << 20)
-#define EMU_MP_DATA 112u
+#define EMU_FAST_EPS	  8	 /* numbers 0..7 */
+#define EMU_HW_EPS	  40	 /* numbers 8..39 are NORMAL */
+#define EMU_EMULATE_EPS	  16384u /* numbers 40.. */
+#define EMU_MAX_EPS	  (EMU_HW_EPS + EMU_EMULATE_EPS)
+#define EMU_MAX_NICS	  (1u << 20)
+#define EMU_MMT_UNITS	  4096u
+#define EMU_ATT_UNITS	  (1u << 20)
+#define EMU_MP_DATA	  112u
 #define EMU_IMM_RDMA_DATA 96u
-#define EMU_RDMA_DATA 0x8000000u
-#define EMU_DEF_DQ 1024u
-#define EMU_DEF_EQ 4096u
-#define EMU_DEF_MPQ 4096u
-#define EMU_MAX_DQ 8192u
-#define EMU_MAX_EQ 32768u
-#define EMU_MAX_MPQ 32768u
-#define EMU_MAX_HC_EQ (4u << 20)
-#define EMU_MAX_HC_MPQ (1u << 20)
-#define EMU_ERR_CAPACITY 256u
+#define EMU_RDMA_DATA	  0x8000000u
+#define EMU_DEF_DQ	  1024u
+#define EMU_DEF_EQ	  4096u
+#define EMU_DEF_MPQ	  4096u
+#define EMU_MAX_DQ	  8192u
+#define EMU_MAX_EQ	  32768u
+#define EMU_MAX_MPQ	  32768u
+#define EMU_MAX_HC_EQ	  (4u << 20)
+#define EMU_MAX_HC_MPQ	  (1u << 20)
+#define EMU_ERR_CAPACITY  256u
 
 /* Session 0 is nobody; glexd itself claims slots and reads memory as session 1. */
-#define EMU_SESSION_NONE 0u
+#define EMU_SESSION_NONE  0u
 #define EMU_SESSION_GLEXD 1u
 
 struct emu_seg_head {

@@ -25,9 +25,9 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define EMU_WIRE_MAGIC 0x786c6743u /* "Cglx" */
+#define EMU_WIRE_MAGIC	 0x786c6743u /* "Cglx" */
 #define EMU_WIRE_VERSION 1u
-#define EMU_WIRE_FDS 2
+#define EMU_WIRE_FDS	 2
 
 enum emu_ctl_op {
 	EMU_CTL_HELLO = 1,

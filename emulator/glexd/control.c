@@ -152,8 +152,7 @@ static int serve_share(struct call *call)
 		return EMU_CTL_BAD;
 	}
 	call->reply->share.len = call->request->share.len;
-	status = shared_add(call->session->glexd, call->session, fd, call->request->share.len,
-			    &call->reply->share.id);
+	status = shared_add(call->session->glexd, call->session, fd, call->request->share.len, &call->reply->share.id);
 	if (status != EMU_CTL_OK)
 		close(fd);
 	return status;
@@ -208,7 +207,7 @@ static void fill_list(const struct port *port, const struct node *node, struct e
 	out->dq_capacity = p->dq_capacity;
 	out->dq_used = emu_low(atomic_load_explicit(&p->dq.tail, memory_order_relaxed)) - /* relaxed: display */
 		       atomic_load_explicit(&p->dq.head, memory_order_relaxed);		  /* relaxed: display */
-	out->regions = atomic_load_explicit(&node->nic->mmt_used, memory_order_relaxed);	  /* relaxed: display */
+	out->regions = atomic_load_explicit(&node->nic->mmt_used, memory_order_relaxed);  /* relaxed: display */
 	for (i = 0; i < sizeof(out->counter) / sizeof(out->counter[0]); i++)
 		out->counter[i] = atomic_load_explicit(&counter[i], memory_order_relaxed); /* relaxed: display */
 }
@@ -241,10 +240,14 @@ static int serve_port_list(struct call *call)
 static int dispatch(struct call *call)
 {
 	static int (*const serve[])(struct call *) = {
-		[EMU_CTL_HELLO] = serve_hello,		   [EMU_CTL_NIC_OPEN] = serve_nic_open,
-		[EMU_CTL_PORT_CREATE] = serve_port_create, [EMU_CTL_PORT_OPEN] = serve_port_open,
-		[EMU_CTL_PORT_CLOSE] = serve_port_close,   [EMU_CTL_SHARE] = serve_share,
-		[EMU_CTL_UNSHARE] = serve_unshare,	   [EMU_CTL_SHARE_OPEN] = serve_share_open,
+		[EMU_CTL_HELLO] = serve_hello,
+		[EMU_CTL_NIC_OPEN] = serve_nic_open,
+		[EMU_CTL_PORT_CREATE] = serve_port_create,
+		[EMU_CTL_PORT_OPEN] = serve_port_open,
+		[EMU_CTL_PORT_CLOSE] = serve_port_close,
+		[EMU_CTL_SHARE] = serve_share,
+		[EMU_CTL_UNSHARE] = serve_unshare,
+		[EMU_CTL_SHARE_OPEN] = serve_share_open,
 		[EMU_CTL_PORT_LIST] = serve_port_list,
 	};
 	uint16_t op = call->request->head.code;

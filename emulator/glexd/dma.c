@@ -36,9 +36,9 @@
 #include "emulator/nic/exec.h"
 
 #define BOUNCE_SIZE (1u << 20)
-#define SMALL_COST 4096u /* what a request counts at least, so that a quantum of tiny ones ends too */
-#define IDLE_ROUNDS 200	 /* empty rounds, a yield each, before it sleeps */
-#define NAP_NS 1000000000u
+#define SMALL_COST  4096u /* what a request counts at least, so that a quantum of tiny ones ends too */
+#define IDLE_ROUNDS 200	  /* empty rounds, a yield each, before it sleeps */
+#define NAP_NS	    1000000000u
 
 static struct glexd *glexd_of(struct emu_host *host)
 {
@@ -130,7 +130,8 @@ static bool serve_port(struct glexd *glexd, struct port *port)
 {
 	struct emu_ring_ctl *ctl = &port->view.port->dq;
 	uint64_t quantum = glexi_cfg()->dma_chunk, spent = 0, cost;
-	uint32_t head = atomic_load_explicit(&ctl->head, memory_order_relaxed); /* relaxed: only this thread writes it */
+	uint32_t head =
+		atomic_load_explicit(&ctl->head, memory_order_relaxed); /* relaxed: only this thread writes it */
 	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_acquire)); /* DQ-A1 */
 
 	glexd->host.by = &port->view.port->counters;
@@ -180,6 +181,11 @@ static bool serve_round(struct glexd *glexd)
 	}
 }
 
+static bool is_stopping(struct glexd *glexd)
+{
+	return atomic_load_explicit(&glexd->stopping, memory_order_relaxed); /* relaxed: a flag; the join orders */
+}
+
 static bool any_pending(struct glexd *glexd)
 {
 	bool pending = false;
@@ -199,7 +205,7 @@ static void nap(struct glexd *glexd)
 	uint32_t bell = atomic_load_explicit(&engine->bell, memory_order_relaxed); /* relaxed: the kernel compares it */
 
 	atomic_store_explicit(&engine->asleep, 1, memory_order_seq_cst); /* DQ-R4 */
-	if (!any_pending(glexd) && !atomic_load(&glexd->stopping))
+	if (!any_pending(glexd) && !is_stopping(glexd))
 		emu_futex_wait(&engine->bell, bell, NAP_NS);
 	atomic_store_explicit(&engine->asleep, 0, memory_order_seq_cst); /* DQ-R4 */
 }
@@ -209,7 +215,7 @@ static void *dma_main(void *arg)
 	struct glexd *glexd = arg;
 	uint32_t idle = 0;
 
-	while (!atomic_load(&glexd->stopping)) {
+	while (!is_stopping(glexd)) {
 		if (serve_round(glexd)) {
 			idle = 0;
 		} else if (++idle < IDLE_ROUNDS) {
@@ -244,7 +250,7 @@ int dma_start(struct glexd *glexd)
 
 void dma_stop(struct glexd *glexd)
 {
-	atomic_store(&glexd->stopping, true);
+	atomic_store_explicit(&glexd->stopping, true, memory_order_relaxed);	  /* relaxed: a flag; the join orders */
 	atomic_fetch_add_explicit(&glexd->engine->bell, 1, memory_order_relaxed); /* relaxed: the kernel compares it */
 	emu_futex_wake(&glexd->engine->bell);
 	pthread_join(glexd->dma_thread, NULL);

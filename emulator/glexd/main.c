@@ -27,7 +27,7 @@
 #include "emulator/glexd/glexd.h"
 
 #define FIRST_CLIENT_S 10 /* a private glexd nobody connects to leaves after that */
-#define BACKLOG 1024
+#define BACKLOG	       1024
 
 const char *argp_program_version = "glexd " PACKAGE_VERSION;
 
@@ -67,8 +67,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp parser = {
-	options, parse, NULL, "glexd - the NIC emulator behind libglex\vPrograms start one by themselves; see glexd(8).",
-	NULL,	 NULL,	NULL};
+	options, parse,
+	NULL,	 "glexd - the NIC emulator behind libglex\vPrograms start one by themselves; see glexd(8).",
+	NULL,	 NULL,
+	NULL};
 
 /* Fills in the address; 0 or -1 if the name is too long. */
 static int address_of(const char *name, struct sockaddr_un *addr, socklen_t *len)

@@ -142,8 +142,7 @@ static struct emu_vport *target_of(struct emu_host *host, const struct emu_desc 
 	return to && is_open(to) ? to : NULL;
 }
 
-int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, uint64_t done,
-		  uint64_t n)
+int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, uint64_t done, uint64_t n)
 {
 	struct emu_region remote, local;
 	struct emu_nic *nic;

@@ -76,9 +76,9 @@ bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint
 	atomic_store_explicit(&entry->pid, region->pid, memory_order_release);		     /* MMT-R2 */
 	atomic_store_explicit(&entry->ep_num, region->ep_num, memory_order_release);	     /* MMT-R2 */
 	atomic_store_explicit(&entry->access, region->access | (uint32_t)region->way << 8,
-			      memory_order_release);				    /* MMT-R2 */
-	atomic_store_explicit(&entry->valid, generation, memory_order_release);	    /* MMT-R3 */
-	atomic_fetch_add_explicit(&nic->mmt_used, 1, memory_order_relaxed); /* relaxed: for display only */
+			      memory_order_release);				/* MMT-R2 */
+	atomic_store_explicit(&entry->valid, generation, memory_order_release); /* MMT-R3 */
+	atomic_fetch_add_explicit(&nic->mmt_used, 1, memory_order_relaxed);	/* relaxed: for display only */
 	mh.mmt_index = (uint16_t)(entry - nic->mmt);
 	mh.att_base_off = (uint16_t)(region->addr & PAGE_OFFSET_MASK);
 	mh.att_index = generation;
@@ -103,14 +103,14 @@ bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *regio
 	if (index >= EMU_MMT_UNITS || generation == 0 ||
 	    atomic_load_explicit(&entry->valid, memory_order_acquire) != generation) /* MMT-A3 */
 		return false;
-	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);	     /* MMT-A2 */
-	region->len = atomic_load_explicit(&entry->len, memory_order_acquire);		     /* MMT-A2 */
-	region->map = atomic_load_explicit(&entry->map, memory_order_acquire);		     /* MMT-A2 */
-	region->map_offset = atomic_load_explicit(&entry->map_offset, memory_order_acquire); /* MMT-A2 */
-	region->key = atomic_load_explicit(&entry->key, memory_order_acquire);		     /* MMT-A2 */
-	region->pid = atomic_load_explicit(&entry->pid, memory_order_acquire);		     /* MMT-A2 */
-	region->ep_num = atomic_load_explicit(&entry->ep_num, memory_order_acquire);	     /* MMT-A2 */
-	access = atomic_load_explicit(&entry->access, memory_order_acquire);		     /* MMT-A2 */
+	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);	      /* MMT-A2 */
+	region->len = atomic_load_explicit(&entry->len, memory_order_acquire);		      /* MMT-A2 */
+	region->map = atomic_load_explicit(&entry->map, memory_order_acquire);		      /* MMT-A2 */
+	region->map_offset = atomic_load_explicit(&entry->map_offset, memory_order_acquire);  /* MMT-A2 */
+	region->key = atomic_load_explicit(&entry->key, memory_order_acquire);		      /* MMT-A2 */
+	region->pid = atomic_load_explicit(&entry->pid, memory_order_acquire);		      /* MMT-A2 */
+	region->ep_num = atomic_load_explicit(&entry->ep_num, memory_order_acquire);	      /* MMT-A2 */
+	access = atomic_load_explicit(&entry->access, memory_order_acquire);		      /* MMT-A2 */
 	region->session = emu_low(atomic_load_explicit(&entry->stamp, memory_order_acquire)); /* MMT-A1 */
 	region->access = access & 0xff;
 	region->way = (enum emu_way)(access >> 8);

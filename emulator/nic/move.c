@@ -34,22 +34,22 @@ static void store_word(unsigned char *dst, const unsigned char *src, uint32_t wo
 	uint32_t v4;
 	uint16_t v2;
 
-	/* Pollers read these with whatever they like; release orders them behind the bytes before. */
+	/* Pollers read these with whatever they like, so no label pairs; release orders them behind the bytes before. */
 	switch (word) {
 	case 8:
 		memcpy(&v8, src, 8);
-		__atomic_store_n((uint64_t *)(void *)dst, v8, __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)(void *)dst, v8, __ATOMIC_RELEASE); /* relaxed: stronger, see above */
 		return;
 	case 4:
 		memcpy(&v4, src, 4);
-		__atomic_store_n((uint32_t *)(void *)dst, v4, __ATOMIC_RELEASE);
+		__atomic_store_n((uint32_t *)(void *)dst, v4, __ATOMIC_RELEASE); /* relaxed: stronger, see above */
 		return;
 	case 2:
 		memcpy(&v2, src, 2);
-		__atomic_store_n((uint16_t *)(void *)dst, v2, __ATOMIC_RELEASE);
+		__atomic_store_n((uint16_t *)(void *)dst, v2, __ATOMIC_RELEASE); /* relaxed: stronger, see above */
 		return;
 	default:
-		__atomic_store_n(dst, *src, __ATOMIC_RELEASE);
+		__atomic_store_n(dst, *src, __ATOMIC_RELEASE); /* relaxed: stronger, see above */
 	}
 }
 

@@ -34,7 +34,7 @@ struct emu_host_ops {
 struct emu_host {
 	const struct emu_host_ops *ops;
 	struct emu_engine *engine;
-	uint32_t session; /* claims slots under this name, and reaches its own regions directly */
+	uint32_t session;      /* claims slots under this name, and reaches its own regions directly */
 	unsigned char *bounce; /* for moves between two private memories; NULL where that cannot be */
 	uint64_t bounce_size;
 	struct emu_port_counters *by; /* counts the ways taken; may be NULL */

@@ -14,32 +14,38 @@ static bool before(uint32_t a, uint32_t b)
 }
 
 /*
- * Writes down that `session` claimed index.  False: the log has moved past it,
- * so the tail this was read from is stale.
+ * Writes down who made the last claim that `tail` tells of.  False: the tail has
+ * moved on.  Asked after the entry was read: while the tail stands, the entry is
+ * of an earlier lap, however old, and may be replaced.
  */
-static bool log_claim(const struct emu_ring *ring, uint32_t index, uint32_t session)
+static bool log_claim(const struct emu_ring *ring, uint64_t tail)
 {
+	uint32_t index = emu_low(tail) - 1;
 	_Atomic uint64_t *entry = &ring->log[index & ring->mask];
 	uint64_t old = atomic_load_explicit(entry, memory_order_acquire); /* RING-A4 */
-	uint64_t new = emu_pair(index, session);
+	uint64_t new = emu_pair(index, emu_high(tail));
 
-	if (old == new)
-		return true;
-	if (old != 0 && before(index, emu_high(old)))
-		return false;
-	/* Losing the race is fine: another claimer wrote the same, or wrote later. */
-	atomic_compare_exchange_strong_explicit(entry, &old, new, memory_order_release, /* RING-R4 */
-						memory_order_relaxed);
+	while (old != new) {
+		if (atomic_load_explicit(&ring->ctl->tail, memory_order_acquire) != tail) /* RING-A5 */
+			return false;
+		/* Losing the race is no reason to go: the winner may be a claimer that slept for a lap. */
+		if (atomic_compare_exchange_strong_explicit(entry, &old, new, memory_order_release, /* RING-R4 */
+							    memory_order_acquire)) /* RING-A4 */
+			break;
+	}
 	return true;
 }
 
-/* True if index can be claimed; looks at the consumer's word only when producers' knowledge does not do. */
+/*
+ * True if index can be claimed; looks at the consumer's word only when producers'
+ * knowledge does not do.  That may be of any age: a producer can sleep before R3.
+ */
 static bool has_room(const struct emu_ring *ring, uint32_t index)
 {
 	struct emu_ring_ctl *ctl = ring->ctl;
 	uint32_t head = atomic_load_explicit(&ctl->head_seen, memory_order_acquire); /* RING-A3 */
 
-	if ((int32_t)(index - head) <= (int32_t)ring->mask)
+	if (index - head <= ring->mask)
 		return true;
 	head = atomic_load_explicit(&ctl->head, memory_order_acquire);	      /* RING-A2 */
 	atomic_store_explicit(&ctl->head_seen, head, memory_order_release); /* RING-R3 */
@@ -57,8 +63,8 @@ void *emu_ring_claim_contended(const struct emu_ring *ring, uint32_t session, ui
 		bool room = has_room(ring, index);
 		uint64_t now;
 
-		/* A stale tail can look full, or its log entry outdated: judge by a fresh one. */
-		if (!room || (last != session && last != EMU_SESSION_NONE && !log_claim(ring, index - 1, last))) {
+		/* A stale tail can look full: judge by a fresh one. */
+		if (!room || (last != session && last != EMU_SESSION_NONE && !log_claim(ring, tail))) {
 			now = atomic_load_explicit(&ctl->tail, memory_order_acquire); /* RING-A5 */
 			if (now == tail && !room)
 				return NULL;
@@ -91,14 +97,15 @@ static uint32_t owner_of(const struct emu_ring *ring, uint32_t index, uint64_t t
 /* True while index is claimed and not published: its slot still shows the lap before. */
 static bool unpublished(const struct emu_ring *ring, uint32_t index)
 {
-	uint32_t seq = atomic_load_explicit(emu_ring_seq(emu_ring_slot(ring, index)), memory_order_acquire); /* RING-A1 */
+	uint32_t seq =
+		atomic_load_explicit(emu_ring_seq(emu_ring_slot(ring, index)), memory_order_acquire); /* RING-A1 */
 
 	return seq == index - ring->mask || (seq == 0 && index <= ring->mask);
 }
 
 uint32_t emu_ring_reap(const struct emu_ring *ring, uint32_t session, size_t flags_at)
 {
-	uint64_t tail = atomic_load_explicit(&ring->ctl->tail, memory_order_acquire); /* RING-A5 */
+	uint64_t tail = atomic_load_explicit(&ring->ctl->tail, memory_order_acquire);  /* RING-A5 */
 	uint32_t index = atomic_load_explicit(&ring->ctl->head, memory_order_acquire); /* RING-A2 */
 	uint32_t reaped = 0;
 

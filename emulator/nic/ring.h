@@ -92,7 +92,7 @@ void *emu_ring_claim_contended(const struct emu_ring *ring, uint32_t session, ui
 static inline void *emu_ring_claim(const struct emu_ring *ring, uint32_t session, uint32_t *index_p)
 {
 	struct emu_ring_ctl *ctl = ring->ctl;
-	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_acquire);	    /* RING-A5 */
+	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_acquire);	     /* RING-A5 */
 	uint32_t seen = atomic_load_explicit(&ctl->head_seen, memory_order_acquire); /* RING-A3 */
 	uint32_t index = emu_low(tail);
 

@@ -33,8 +33,9 @@ static void run_row(struct perf_side *s, const struct perf_test *test, const str
 	if (!sample)
 		perf_fail(s, "no memory for %u samples", plan->samples);
 	perf_side_meet(s);
-	row.raw_ns = perf_raw_bounce(&s->shared->raw, s->side, s->opt->deadline_s * 1000);
-	if (row.raw_ns < 0)
+	row.raw_ns = perf_raw_bounce(&s->shared->raw, s->side, 1, s->opt->deadline_s * 1000);
+	row.raw2_ns = perf_raw_bounce(&s->shared->raw, s->side, 2, s->opt->deadline_s * 1000);
+	if (row.raw_ns < 0 || row.raw2_ns < 0)
 		perf_fail(s, "the other side did not answer for %u s", s->opt->deadline_s);
 	if (test->kind == PERF_BANDWIDTH && s->side == 0)
 		row.copy_MBps = perf_copy_MBps(s->in, s->out, plan->size);

@@ -56,7 +56,7 @@ struct perf_options {
 
 /* Anonymous shared memory made before the fork: all that the two sides and their parent share outside GLEX. */
 struct perf_shared {
-	struct perf_raw_line raw;
+	struct perf_raw_lines raw;
 	_Atomic uint64_t progress[2]; /* a side counts up while it gets on; relaxed, it only feeds the watchdog */
 };
 
@@ -124,7 +124,7 @@ struct perf_row {
 	const struct perf_test *test;
 	const struct perf_plan *plan;
 	struct perf_stat ns; /* a message */
-	double raw_ns;
+	double raw_ns, raw2_ns;
 	double copy_MBps; /* 0: not measured */
 };
 

@@ -72,7 +72,7 @@ guard() {
 	(cd "$tree" && "$2") >"$tap_tmp/complaints"
 	if [ -s "$tap_tmp/complaints" ]; then
 		not_ok "$1"
-		sed 's/^/# /' "$tap_tmp/complaints"
+		sed 's/^/# /; 100q' "$tap_tmp/complaints"
 	else
 		ok "$1"
 	fi

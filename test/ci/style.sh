@@ -39,7 +39,7 @@ scripts() {
 		for top in libglex emulator netmod-glex portals dmapp-compat examples test .ci; do
 			[ ! -d "$top" ] || find "$top" -type f -perm -u+x ! -name '*.sh'
 		done
-		find . -maxdepth 1 -type f -perm -u+x ! -name configure ! -name config.status ! -name libtool
+		find . -maxdepth 1 -type f -perm -u+x ! -name 'configure*' ! -name config.status ! -name libtool
 	} | sort -u | while IFS= read -r file; do
 		case $(head -c 64 "$file" | head -n 1 | tr -d '\0') in
 		'#!'*/sh | '#!'*/bash | '#!'*/dash | '#!'*'env bash' | '#!'*'env sh') echo "$file" ;;

@@ -323,13 +323,17 @@ judge()
 	' "$tap" "$2"
 }
 
-# nth_output TAP N - what the N-th test of the file printed
+# nth_output TAP N PROGRAM - what the N-th test of the file printed, or runtests about it
 nth_output()
 {
-	[ ! -f "$1" ] || awk -v want="$2" '
+	local text
+	[ -f "$1" ] || return 0
+	text=$(awk -v want="$2" '
 		/^(not )?ok / { n++ }
 		n == want && /^## / && !/^## Test output/ { print "        " substr($0, 4) }
-	' "$1" | head -n 12
+	' "$1")
+	[ -n "$text" ] || text=$(grep -F "rogram $3 " "${1%.tap}.log" | sort -u | sed 's/^/        /') || true
+	head -n 12 <<<"$text"
 }
 
 # run_dir DIR - over the first netmod, then over the second what needs it
@@ -402,10 +406,10 @@ table()
 	echo
 }
 
-# The output of each failed test, and what else a reader wants to see by name.
+# What else a reader wants to see by name; of the first failures the output too.
 details()
 {
-	local dir base n word test first=${netmods[0]} second=${netmods[1]:-}
+	local dir base n word test shown=0 first=${netmods[0]} second=${netmods[1]:-}
 	for dir in "${dirs[@]}"; do
 		base=$out/${dir//\//.}
 		n=0
@@ -414,7 +418,8 @@ details()
 			case $word in
 			worse)
 				echo "    FAILED over $first: $test"
-				nth_output "$base.$first.tap" "$n"
+				shown=$((shown + 1))
+				[ "$shown" -gt 12 ] || nth_output "$base.$first.tap" "$n" "$(basename "${test%% *}")"
 				;;
 			neither) echo "    fails over $first and over $second alike: $test" ;;
 			better) echo "    passes over $first, fails over $second: $test" ;;
@@ -498,6 +503,10 @@ check_prefix()
 choose_fence()
 {
 	local try
+	if [ -n "${GLEX_SUITE_FENCE+set}" ]; then # for a test of this script
+		fence=$GLEX_SUITE_FENCE
+		return
+	fi
 	for try in "--pid --fork --kill-child --mount-proc" "--user --map-current-user --pid --fork --kill-child --mount-proc"; do
 		# shellcheck disable=SC2086 # words on purpose
 		if unshare $try true 2>/dev/null; then

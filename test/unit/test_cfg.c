@@ -8,8 +8,6 @@
 #include "cfg/cfg.h"
 #include "cfg/log.h"
 
-#include <glex_ext.h>
-
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -410,6 +408,29 @@ START_TEST(process__unknown_variable__warns_once)
 }
 END_TEST
 
+START_TEST(process__rank_other_than_0__leaves_the_warning_to_rank_0)
+{
+	const char *const rank[] = {"0", "1"};
+
+	capture_stderr();
+	setenv("GLEX_SOKCET", "x", 1);
+	setenv("PMI_RANK", rank[_i], 1);
+	glexi_cfg();
+	ck_assert_int_eq(count_of("did you mean GLEX_SOCKET?", captured()), _i == 0);
+}
+END_TEST
+
+START_TEST(process__inherited__leaves_the_warning_to_its_parent)
+{
+	capture_stderr();
+	setenv("GLEX_SOKCET", "x", 1);
+	setenv("GLEX_PPN", "x", 1);
+	glexi_cfg_inherited();
+	glexi_cfg();
+	ck_assert_str_eq(captured(), "");
+}
+END_TEST
+
 START_TEST(process__string__survives_a_change_of_the_environment)
 {
 	const struct glexi_cfg *values;
@@ -448,30 +469,28 @@ START_TEST(process__first_use_by_many_threads__all_see_it)
 }
 END_TEST
 
-START_TEST(config_uint__numeric_row__gives_value)
+START_TEST(cfg_uint__numeric_row__gives_value)
 {
 	uint64_t value = 0;
 
 	setenv("GLEX_MPI_EAGER_MAX", "1M", 1);
 	setenv("GLEX_LINGER", "3s", 1);
-	ck_assert_int_eq(glex_config_uint("GLEX_MPI_EAGER_MAX", &value), GLEX_SUCCESS);
+	ck_assert(glexi_cfg_uint("GLEX_MPI_EAGER_MAX", &value));
 	ck_assert_uint_eq(value, 1 << 20);
-	ck_assert_int_eq(glex_config_uint("GLEX_LINGER", &value), GLEX_SUCCESS);
+	ck_assert(glexi_cfg_uint("GLEX_LINGER", &value));
 	ck_assert_uint_eq(value, 3000);
-	ck_assert_int_eq(glex_config_uint("GLEX_MEM_ATTACH", &value), GLEX_SUCCESS);
+	ck_assert(glexi_cfg_uint("GLEX_MEM_ATTACH", &value));
 	ck_assert_uint_eq(value, 1);
 }
 END_TEST
 
-START_TEST(config_uint__anything_else__is_invalid_and_sets_nothing)
+START_TEST(cfg_uint__anything_else__gives_nothing)
 {
 	uint64_t value = 99;
 
-	ck_assert_int_eq(glex_config_uint("GLEX_NOPE", &value), GLEX_INVALID_PARAM);
-	ck_assert_int_eq(glex_config_uint("GLEX_SOCKET", &value), GLEX_INVALID_PARAM);
-	ck_assert_int_eq(glex_config_uint("GLEX_NODE", &value), GLEX_INVALID_PARAM);
-	ck_assert_int_eq(glex_config_uint(NULL, &value), GLEX_INVALID_PARAM);
-	ck_assert_int_eq(glex_config_uint("GLEX_PPN", NULL), GLEX_INVALID_PARAM);
+	ck_assert(!glexi_cfg_uint("GLEX_NOPE", &value));
+	ck_assert(!glexi_cfg_uint("GLEX_SOCKET", &value));
+	ck_assert(!glexi_cfg_uint("GLEX_NODE", &value));
 	ck_assert_uint_eq(value, 99);
 }
 END_TEST
@@ -657,10 +676,12 @@ static Suite *cfg_suite(void)
 	tcase_add_test(env, env__launcher_value__is_read_and_never_warned_about);
 	tcase_add_test(env, env__very_long_name_and_value__are_cut);
 	tcase_add_test(process, process__unknown_variable__warns_once);
+	tcase_add_loop_test(process, process__rank_other_than_0__leaves_the_warning_to_rank_0, 0, 2);
+	tcase_add_test(process, process__inherited__leaves_the_warning_to_its_parent);
 	tcase_add_test(process, process__string__survives_a_change_of_the_environment);
 	tcase_add_test(process, process__first_use_by_many_threads__all_see_it);
-	tcase_add_test(process, config_uint__numeric_row__gives_value);
-	tcase_add_test(process, config_uint__anything_else__is_invalid_and_sets_nothing);
+	tcase_add_test(process, cfg_uint__numeric_row__gives_value);
+	tcase_add_test(process, cfg_uint__anything_else__gives_nothing);
 	tcase_add_test(log, log__below_the_level__evaluates_nothing);
 	tcase_add_test(log, log__before_anybody_read_the_configuration__keeps_to_the_level);
 	tcase_add_test(log, log__line__has_prefix_rank_and_error_text);
@@ -684,6 +705,8 @@ int main(void)
 	SRunner *runner = srunner_create(cfg_suite());
 	int failed;
 
+	for (const struct glexi_cfg_row *row = glexi_cfg_table; row->name; row++)
+		unsetenv(row->name); /* what the user of the tests has set is not for them */
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_status.c - the sentences behind the codes.
+ * test_status.c - the calls that need no device: the sentences behind the codes,
+ * and the configuration.
  */
-#include <glex.h>
+#include <glex_ext.h>
 
 #include <check.h>
 #include <limits.h>
@@ -63,17 +64,42 @@ START_TEST(texts__codes_out_of_range__are_unknown)
 }
 END_TEST
 
+START_TEST(config_uint__numeric_variable__gives_value)
+{
+	uint64_t value = 0;
+
+	setenv("GLEX_MPI_EAGER_MAX", "1M", 1);
+	ck_assert_int_eq(glex_config_uint("GLEX_MPI_EAGER_MAX", &value), GLEX_SUCCESS);
+	ck_assert_uint_eq(value, 1 << 20);
+}
+END_TEST
+
+START_TEST(config_uint__anything_else__is_invalid_and_sets_nothing)
+{
+	uint64_t value = 99;
+
+	ck_assert_int_eq(glex_config_uint("GLEX_NOPE", &value), GLEX_INVALID_PARAM);
+	ck_assert_int_eq(glex_config_uint("GLEX_SOCKET", &value), GLEX_INVALID_PARAM);
+	ck_assert_int_eq(glex_config_uint(NULL, &value), GLEX_INVALID_PARAM);
+	ck_assert_int_eq(glex_config_uint("GLEX_PPN", NULL), GLEX_INVALID_PARAM);
+	ck_assert_uint_eq(value, 99);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("status");
-	TCase *texts = tcase_create("texts");
+	TCase *texts = tcase_create("texts"), *config = tcase_create("config");
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
 	tcase_add_test(texts, error_str__success__is_successful);
 	tcase_add_loop_test(texts, texts__every_code__has_one_of_its_own, 0, FAMILIES);
 	tcase_add_loop_test(texts, texts__codes_out_of_range__are_unknown, 0, FAMILIES);
+	tcase_add_test(config, config_uint__numeric_variable__gives_value);
+	tcase_add_test(config, config_uint__anything_else__is_invalid_and_sets_nothing);
 	suite_add_tcase(suite, texts);
+	suite_add_tcase(suite, config);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

@@ -70,8 +70,17 @@ struct glexi_cfg {
 	const char *slurm_step_id;
 };
 
-/* Never NULL. */
+/*
+ * Never NULL.  The call that reads the environment logs what is wrong in it: as
+ * a warning, but at level info in ranks other than 0, which have it from there.
+ */
 const struct glexi_cfg *glexi_cfg(void);
+
+/*
+ * For a program that one of ours started with its own environment: that one has
+ * warned already, so this one logs at level info.  Before anything else.
+ */
+void glexi_cfg_inherited(void);
 
 /*
  * The value in force of a number, size, time or bool (0, 1) by its variable's

@@ -39,6 +39,7 @@
 static struct glexi_cfg the_cfg;
 static enum glexi_cfg_source the_source[MAX_ROWS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool inherited;
 
 /* ---- values -------------------------------------------------------------- */
 
@@ -370,12 +371,15 @@ static void load(void)
 {
 	static char *const nothing[] = {NULL};
 	struct backlog backlog = {.count = 0};
+	enum glexi_log_level level = GLEXI_LOG_WARN;
 
 	glexi_cfg_parse(&the_cfg, the_source, environ ? environ : nothing, backlog_add, &backlog); /* I2 */
 	glexi_log_setup((enum glexi_log_level)the_cfg.log_level, the_cfg.log_file, the_cfg.pmi_rank);
+	if (inherited || (the_cfg.pmi_rank != GLEXI_CFG_UNSET && the_cfg.pmi_rank != 0))
+		level = GLEXI_LOG_INFO;
 	for (size_t i = 0; i < backlog.count; i++) { /* I3 */
 		if (backlog.lines[i])
-			glexi_warn("%s", backlog.lines[i]);
+			glexi_log(level, "%s", backlog.lines[i]);
 		free(backlog.lines[i]);
 	}
 }
@@ -384,6 +388,11 @@ const struct glexi_cfg *glexi_cfg(void)
 {
 	pthread_once(&once, load);
 	return &the_cfg;
+}
+
+void glexi_cfg_inherited(void)
+{
+	inherited = true;
 }
 
 bool glexi_cfg_uint(const char *name, uint64_t *value_p)

@@ -7,8 +7,8 @@
  */
 #include <glex.h>
 
-glex_ret_t glex_coll_compose_mp_swap_addr_data(glex_ep_handle_t ep, glex_mem_handle_t mh, uint32_t offset,
-					       uint32_t key, void *data, uint32_t *data_len)
+glex_ret_t glex_coll_compose_mp_swap_addr_data(glex_ep_handle_t ep, glex_mem_handle_t mh, uint32_t offset, uint32_t key,
+					       void *data, uint32_t *data_len)
 {
 	(void)ep, (void)mh, (void)offset, (void)key, (void)data, (void)data_len;
 	return GLEX_NOT_IMPLEMENTED;

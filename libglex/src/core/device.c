@@ -52,7 +52,8 @@ static void in_child(void)
 
 	if (the_device) {
 		atomic_store_explicit(&the_device->lost, GLEXI_FORKED, memory_order_relaxed); /* relaxed: a flag */
-		LIST_FOREACH (ep, &the_device->eps, link) {
+		LIST_FOREACH(ep, &the_device->eps, link)
+		{
 			empty_queue(&ep->mpq);
 			empty_queue(&ep->eq);
 			empty_queue(&ep->err);

@@ -23,11 +23,11 @@ static bool settle_capacity(uint32_t *capacity, uint32_t def, uint32_t max)
 
 static bool settle_attr(struct glex_ep_attr *attr, const struct glex_device_attr *dev)
 {
-	bool hc_mpq = attr->mpq_type == GLEX_MPQ_TYPE_HIGH_CAPACITY, hc_eq = attr->eq_type == GLEX_EQ_TYPE_HIGH_CAPACITY;
+	bool hc_mpq = attr->mpq_type == GLEX_MPQ_TYPE_HIGH_CAPACITY,
+	     hc_eq = attr->eq_type == GLEX_EQ_TYPE_HIGH_CAPACITY;
 
 	if ((unsigned)attr->type > GLEX_EP_TYPE_MANAGEMENT || (unsigned)attr->mpq_type > GLEX_MPQ_TYPE_IOMMU ||
-	    (unsigned)attr->eq_type > GLEX_EQ_TYPE_IOMMU ||
-	    (attr->num != GLEX_ANY_EP_NUM && attr->num > EP_NUM_MAX))
+	    (unsigned)attr->eq_type > GLEX_EQ_TYPE_IOMMU || (attr->num != GLEX_ANY_EP_NUM && attr->num > EP_NUM_MAX))
 		return false;
 	return settle_capacity(&attr->dq_capacity, dev->def_ep_dq_capacity, dev->max_ep_dq_capacity) &&
 	       settle_capacity(&attr->mpq_capacity, dev->def_ep_mpq_capacity,

@@ -64,7 +64,7 @@ struct glexi_queue {
 	_Atomic uint32_t read;	/* R of glex.h: everything before is given back */
 	_Atomic uint32_t probe; /* P */
 	struct glexi_lock lock;
-	_Atomic uint32_t empty; /* polls in a row that found nothing */
+	_Atomic uint32_t empty;	 /* polls in a row that found nothing */
 	_Atomic uint64_t *taken; /* counter */
 };
 

@@ -129,7 +129,7 @@ static bool poll_until(const struct glexi_queue *queue, int64_t until, bool yiel
 
 static bool alone_on_core(void)
 {
-	static _Atomic int cores; /* 0: not yet known */
+	static _Atomic int cores;				    /* 0: not yet known */
 	int n = atomic_load_explicit(&cores, memory_order_relaxed); /* relaxed: the same value for all */
 	cpu_set_t set;
 

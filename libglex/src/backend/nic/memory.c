@@ -23,10 +23,10 @@ static struct nic_alloc *alloc_around(struct nic_device *dev, const unsigned cha
 {
 	struct nic_alloc *alloc;
 
-	LIST_FOREACH (alloc, &dev->allocs, link)
-		if (addr >= alloc->base && addr < alloc->base + alloc->len && len <= alloc->len &&
-		    (uint64_t)(addr - alloc->base) <= alloc->len - len)
-			return alloc;
+	LIST_FOREACH(alloc, &dev->allocs, link)
+	if (addr >= alloc->base && addr < alloc->base + alloc->len && len <= alloc->len &&
+	    (uint64_t)(addr - alloc->base) <= alloc->len - len)
+		return alloc;
 	return NULL;
 }
 
@@ -65,10 +65,11 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 	choose_way(dev, addr, &region);
 	if (emu_mmt_register(dev->nic, &region, &mh->v))
 		return GLEX_SUCCESS;
-	glexi_warn_once(dev->welcome.nic_id,
-			"the memory table of NIC %u is full: %u regions; deregister some, or spread processes over more "
-			"nodes (GLEX_PPN, GLEX_NODE)",
-			dev->welcome.nic_id, EMU_MMT_UNITS);
+	glexi_warn_once(
+		dev->welcome.nic_id,
+		"the memory table of NIC %u is full: %u regions; deregister some, or spread processes over more "
+		"nodes (GLEX_PPN, GLEX_NODE)",
+		dev->welcome.nic_id, EMU_MMT_UNITS);
 	return GLEX_NO_MEM_RESOURCE;
 }
 
@@ -77,7 +78,7 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 	struct nic_ep *nep = ep->be;
 
 	return emu_mmt_revoke(nep->dev->nic, mh.v, nep->dev->welcome.session, ep->attr.num) ? GLEX_SUCCESS
-											     : GLEX_INVALID_PARAM;
+											    : GLEX_INVALID_PARAM;
 }
 
 /* A sealed memfd of len bytes; -1 with errno. */

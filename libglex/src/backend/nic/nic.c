@@ -256,7 +256,8 @@ static void ep_sleep(struct glexi_ep *ep, struct glexi_queue *queue, uint64_t ns
 {
 	struct nic_ep *nep = ep->be;
 	struct emu_port *port = nep->port.port;
-	uint32_t bell = atomic_load_explicit(&port->doorbell, memory_order_relaxed); /* relaxed: the kernel compares it */
+	uint32_t bell =
+		atomic_load_explicit(&port->doorbell, memory_order_relaxed); /* relaxed: the kernel compares it */
 
 	atomic_fetch_add_explicit(&port->sleepers, 1, memory_order_seq_cst); /* relaxed: stronger */
 	/* relaxed: set once, before the process that needs it sleeps */

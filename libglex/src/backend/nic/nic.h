@@ -23,10 +23,10 @@
 #include "core/priv.h"
 #include "emulator/nic/exec.h"
 
-#define NIC_PAGE  1024u /* NICs a page of the tree */
-#define NIC_PAGES (EMU_MAX_NICS / NIC_PAGE)
-#define LOW_PORTS 64u  /* ports kept in the NIC's view itself */
-#define PORT_PAGE 256u /* further ones, by the page */
+#define NIC_PAGE   1024u /* NICs a page of the tree */
+#define NIC_PAGES  (EMU_MAX_NICS / NIC_PAGE)
+#define LOW_PORTS  64u	/* ports kept in the NIC's view itself */
+#define PORT_PAGE  256u /* further ones, by the page */
 #define PORT_PAGES ((EMU_MAX_EPS + PORT_PAGE) / PORT_PAGE)
 #define MAP_PAGE   256u
 #define MAP_PAGES  256u

@@ -39,7 +39,8 @@ static void let_requests_pass(struct nic_device *dev)
 	struct nic_ep *nep;
 
 	pthread_mutex_lock(&dev->ep_lock);
-	LIST_FOREACH (nep, &dev->eps, link) {
+	LIST_FOREACH(nep, &dev->eps, link)
+	{
 		glexi_lock(&nep->ep->post_lock);
 		nep->last_port = NULL;
 		glexi_unlock(&nep->ep->post_lock);
@@ -117,7 +118,7 @@ static struct nic_view *known_nic(struct nic_device *dev, uint32_t nic_id)
 
 	if (nic_id >= EMU_MAX_NICS)
 		return NULL;
-	page = atomic_load_explicit(&dev->pages[nic_id / NIC_PAGE], memory_order_acquire); /* PEER-A1 */
+	page = atomic_load_explicit(&dev->pages[nic_id / NIC_PAGE], memory_order_acquire);		/* PEER-A1 */
 	return page ? atomic_load_explicit(&page->nic[nic_id % NIC_PAGE], memory_order_acquire) : NULL; /* PEER-A1 */
 }
 
@@ -228,7 +229,7 @@ static struct nic_port_view *resolve_port(struct nic_device *dev, struct nic_vie
 	view = known_port(nic, num);
 	if (!view && at) {
 		view = ask_for_port(dev, nic_id, num);
-		old = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+		old = atomic_load_explicit(at, memory_order_acquire);  /* PEER-A1 */
 		atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
 		if (old)
 			bury(dev, old->view.port, old->size, old);

@@ -27,7 +27,7 @@
 #include "cfg/log.h"
 #include "emulator/host/futex.h"
 
-#define COLL_FLAGS (~(GLEX_FLAG_COLL - 1))
+#define COLL_FLAGS   (~(GLEX_FLAG_COLL - 1))
 #define ERR_FLAGS_AT offsetof(struct emu_err_slot, flags)
 
 /* ---- asynchronous errors -------------------------------------------------- */
@@ -95,7 +95,7 @@ static void dq_ring(struct nic_ep *nep)
 	struct emu_engine *engine = nep->dev->engine;
 
 	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, UINT64_C(1) << nep->port.port->ep_num,
-				 memory_order_seq_cst);			       /* DQ-R3 */
+				 memory_order_seq_cst);			  /* DQ-R3 */
 	if (!atomic_load_explicit(&engine->asleep, memory_order_seq_cst)) /* DQ-A4 */
 		return;
 	atomic_fetch_add_explicit(&engine->bell, 1, memory_order_relaxed); /* relaxed: the kernel compares it */
@@ -168,7 +168,8 @@ static void send_mp_here(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 {
 	struct nic_ep *nep = ep->be;
 	struct emu_vport *to = nic_host_ops.port(&nep->host, req->rmt_ep_addr.nic_id, req->rmt_ep_addr.ep_num);
-	int status = to ? emu_deliver_mp(&nep->host, to, ep->addr.v, req->data, req->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
+	int status =
+		to ? emu_deliver_mp(&nep->host, to, ep->addr.v, req->data, req->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
 	struct emu_desc desc;
 
 	glexi_count(&nep->host.by->tx_mp, 1);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_info_device.c - glex_info -d.
+ *
+ * First as an observer of the glexd that runs, who takes no part in what it
+ * shows; then by opening the device like any program, which proves that it can
+ * be used and tells the limits.
+ *
+ * The environment is read twice in this process, by the part of the library
+ * that is linked in for the observer and by the library itself.
+ */
+#include "config.h"
+
+#include "glex_info.h"
+
+#include <glex.h>
+
+#include "backend/nic/ctl.h"
+#include "cfg/cfg.h"
+#include "emulator/abi/wire.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what glexd says ----------------------------------------------------- */
+
+/* In the order of struct emu_port_counters. */
+static const char *const counters[] = {
+	"tx_mp", "tx_imm_put", "tx_put",   "tx_get", "tx_bytes",  "tx_busy",
+	"rx_mp", "rx_event",   "tx_error", "by_map", "by_attach", "sleeps",
+};
+
+#define COUNTERS (sizeof(counters) / sizeof(counters[0]))
+
+static_assert(sizeof(((struct emu_ctl_list *)0)->counter) == COUNTERS * sizeof(uint64_t), "each counter has its name");
+
+static const char *type_name(uint32_t type)
+{
+	static const char *const names[] = {"FAST", "NORMAL", "EMULATE", "MANAGEMENT"};
+
+	return type < sizeof(names) / sizeof(names[0]) ? names[type] : "?";
+}
+
+static json_t *queue_object(uint32_t capacity, uint32_t used)
+{
+	json_t *queue = json_object();
+
+	info_set(queue, "capacity", json_integer(capacity));
+	info_set(queue, "used", json_integer(used));
+	return queue;
+}
+
+static json_t *lossy_queue_object(uint32_t capacity, uint32_t used, uint32_t lost)
+{
+	json_t *queue = queue_object(capacity, used);
+
+	info_set(queue, "lost", json_integer(lost));
+	return queue;
+}
+
+static json_t *port_object(const struct emu_ctl_list *list)
+{
+	json_t *port = json_object(), *counted = json_object();
+
+	for (size_t i = 0; i < COUNTERS; i++)
+		info_set(counted, counters[i], json_integer((json_int_t)list->counter[i]));
+	info_set(port, "nic_id", json_integer(list->nic_id));
+	info_set(port, "ep_num", json_integer(list->ep_num));
+	info_set(port, "type", json_string(type_name(list->type)));
+	info_set(port, "pid", json_integer(list->pid));
+	info_set(port, "dq", queue_object(list->dq_capacity, list->dq_used));
+	info_set(port, "mpq", lossy_queue_object(list->mpq_capacity, list->mpq_used, list->mpq_lost));
+	info_set(port, "eq", lossy_queue_object(list->eq_capacity, list->eq_used, list->eq_lost));
+	info_set(port, "regions_of_nic", json_integer(list->regions));
+	info_set(port, "counters", counted);
+	return port;
+}
+
+/* All ports there are; "error" besides if glexd went away in the middle. */
+static void list_ports(struct nic_ctl *ctl, json_t *glexd)
+{
+	json_t *ports = json_array();
+	struct emu_ctl_msg msg;
+	uint32_t position = 0;
+	int status;
+
+	do {
+		memset(&msg, 0, sizeof(msg));
+		msg.list.position = position++;
+		status = nic_ctl_call(ctl, EMU_CTL_PORT_LIST, &msg, -1, NULL);
+		if (status == EMU_CTL_OK)
+			json_array_append_new(ports, port_object(&msg.list));
+	} while (status == EMU_CTL_OK);
+	info_set(glexd, "ports", ports);
+	if (status != EMU_CTL_ABSENT)
+		info_set(glexd, "error", json_string("glexd stopped answering"));
+}
+
+/* NULL: there is one and it will not have us; the library said why. */
+static json_t *observe(void)
+{
+	int fds[EMU_WIRE_FDS] = {-1, -1};
+	struct emu_ctl_hello_reply welcome;
+	json_t *glexd = json_object();
+	struct nic_ctl ctl;
+	glex_ret_t ret;
+
+	ret = nic_ctl_open(&ctl, false, &welcome, fds);
+	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MP) {
+		json_decref(glexd);
+		return NULL;
+	}
+	info_set(glexd, "socket", json_string(ctl.name));
+	info_set(glexd, "running", json_boolean(ret == GLEX_SUCCESS));
+	if (ret == GLEX_SUCCESS) {
+		info_set(glexd, "pid", json_integer(welcome.glexd_pid));
+		list_ports(&ctl, glexd);
+		nic_ctl_close(&ctl);
+	}
+	return glexd;
+}
+
+/* ---- what the device says ------------------------------------------------ */
+
+/*
+ * What is in force already is all that the library may find: so it does not warn
+ * of the rest once more.  A process without a node of its own sits on node 0,
+ * lest it shift the nodes of those that come after it.
+ */
+static void settle_environment(void)
+{
+	for (const struct glexi_cfg_row *row = glexi_cfg_table; row->name; row++) {
+		if (glexi_cfg_source(row) == GLEXI_CFG_FROM_DEFAULT)
+			unsetenv(row->name);
+	}
+	setenv("GLEX_WARN_UNUSED", "n", 1);
+	setenv("GLEX_NODE", "0", 0);
+}
+
+static json_t *limits(void)
+{
+	struct glex_device_attr attr;
+	glex_device_handle_t dev;
+	json_t *object;
+	glex_ret_t ret;
+
+	ret = glex_open_device(0, &dev);
+	if (ret != GLEX_SUCCESS) {
+		fprintf(stderr, "glex_info: the device cannot be used: %s\n", glex_error_str(ret));
+		return NULL;
+	}
+	glex_query_device(dev, &attr);
+	glex_close_device(dev);
+	object = json_object();
+#define LIMIT(member) info_set(object, #member, json_integer(attr.member))
+	LIMIT(nic_id);
+	LIMIT(max_fast_ep_num);
+	LIMIT(max_ep_num);
+	LIMIT(max_emulate_ep_num);
+	LIMIT(mmt_units);
+	LIMIT(att_units);
+	LIMIT(max_imm_mp_data_len);
+	LIMIT(max_mp_data_len);
+	LIMIT(max_imm_rdma_data_len);
+	LIMIT(max_rdma_data_len);
+	LIMIT(def_ep_dq_capacity);
+	LIMIT(def_ep_eq_capacity);
+	LIMIT(def_ep_mpq_capacity);
+	LIMIT(max_ep_dq_capacity);
+	LIMIT(max_ep_eq_capacity);
+	LIMIT(max_ep_mpq_capacity);
+	LIMIT(max_ep_hc_eq_capacity);
+	LIMIT(max_ep_hc_mpq_capacity);
+#undef LIMIT
+	return object;
+}
+
+json_t *info_device(void)
+{
+	json_t *device = json_object(), *glexd = observe(), *attr = NULL;
+
+	if (glexd) {
+		info_set(device, "glexd", glexd);
+		settle_environment();
+		attr = limits();
+	} else {
+		fprintf(stderr, "glex_info: the device cannot be used: glexd refused, see above\n");
+	}
+	if (!attr) {
+		json_decref(device);
+		return NULL;
+	}
+	info_set(device, "limits", attr);
+	return device;
+}
+
+/* ---- and how it is shown ------------------------------------------------- */
+
+static json_int_t number(const json_t *object, const char *member)
+{
+	return json_integer_value(json_object_get(object, member));
+}
+
+static void print_queue(const json_t *port, const char *name, FILE *out)
+{
+	const json_t *queue = json_object_get(port, name);
+
+	fprintf(out, "  %s %" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT, name, number(queue, "used"),
+		number(queue, "capacity"));
+	if (number(queue, "lost"))
+		fprintf(out, " (%" JSON_INTEGER_FORMAT " lost)", number(queue, "lost"));
+}
+
+/* Two lines: what it is and how full, and the counters that are not 0. */
+static void print_port(const json_t *port, FILE *out)
+{
+	json_t *counted = json_object_get(port, "counters");
+	int shown = 0;
+
+	fprintf(out,
+		"port %" JSON_INTEGER_FORMAT ":%" JSON_INTEGER_FORMAT "  %s  pid %" JSON_INTEGER_FORMAT
+		"  regions of this NIC %" JSON_INTEGER_FORMAT,
+		number(port, "nic_id"), number(port, "ep_num"), info_text(port, "type"), number(port, "pid"),
+		number(port, "regions_of_nic"));
+	if (number(json_object_get(port, "dq"), "capacity")) /* a FAST port has none */
+		print_queue(port, "dq", out);
+	print_queue(port, "mpq", out);
+	print_queue(port, "eq", out);
+	fprintf(out, "\n    ");
+	for (size_t i = 0; i < COUNTERS; i++) {
+		if (number(counted, counters[i]))
+			fprintf(out, "%s%s %" JSON_INTEGER_FORMAT, shown++ ? "  " : "", counters[i],
+				number(counted, counters[i]));
+	}
+	fprintf(out, "%s\n", shown ? "" : "no traffic");
+}
+
+static void print_glexd(const json_t *glexd, FILE *out)
+{
+	const json_t *ports = json_object_get(glexd, "ports"), *port;
+	size_t i;
+
+	if (!json_is_true(json_object_get(glexd, "running"))) {
+		fprintf(out, "glexd   none runs at %s; one was started to ask for the limits\n",
+			info_text(glexd, "socket"));
+		return;
+	}
+	fprintf(out, "glexd   pid %" JSON_INTEGER_FORMAT " at %s, %zu ports in use\n", number(glexd, "pid"),
+		info_text(glexd, "socket"), json_array_size(ports));
+	json_array_foreach(ports, i, port) print_port(port, out);
+	if (*info_text(glexd, "error"))
+		fprintf(out, "%s\n", info_text(glexd, "error"));
+}
+
+void info_print_device(const json_t *section, FILE *out)
+{
+	json_t *attr = json_object_get(section, "limits"), *value;
+	const char *name;
+
+	fprintf(out, "device  0\n");
+	json_object_foreach(attr, name, value)
+		fprintf(out, "  %-24s %" JSON_INTEGER_FORMAT "\n", name, json_integer_value(value));
+	print_glexd(json_object_get(section, "glexd"), out);
+}

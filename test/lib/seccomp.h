@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * seccomp.h - a process that may not use cross-memory attach, as in a container
+ * with a strict filter.  Holds for this process and all it starts, for ever.
+ */
+#ifndef TEST_SECCOMP_H
+#define TEST_SECCOMP_H
+
+/* 0, or -1 with errno: the kernel has no such filters. */
+int forbid_attach(void);
+
+#endif /* TEST_SECCOMP_H */
