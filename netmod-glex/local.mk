@@ -1,1 +1,34 @@
-# The MPICH netmod; filled in soon.
+# The channel library, for its tests; MPICH compiles the same files itself.
+noinst_LTLIBRARIES += netmod-glex/channel/libglexch.la
+netmod_glex_channel_libglexch_la_SOURCES = \
+	netmod-glex/channel/block.c \
+	netmod-glex/channel/chan.c \
+	netmod-glex/channel/chan.h \
+	netmod-glex/channel/chan_priv.h \
+	netmod-glex/channel/conn.c \
+	netmod-glex/channel/credit.c \
+	netmod-glex/channel/rndv.c \
+	netmod-glex/channel/seq.c \
+	netmod-glex/channel/sr.c
+
+EXTRA_DIST += \
+	netmod-glex/README.md \
+	netmod-glex/build-mpich.sh \
+	netmod-glex/glue/glex_all.c \
+	netmod-glex/glue/glex_dyn.c \
+	netmod-glex/glue/glex_impl.h \
+	netmod-glex/glue/glex_init.c \
+	netmod-glex/glue/glex_lmt.c \
+	netmod-glex/glue/glex_poll.c \
+	netmod-glex/glue/glex_send.c \
+	netmod-glex/glue/glex_vc.c \
+	netmod-glex/install-into.sh
+
+# The test brings a network of its own in place of libglex.
+if HAVE_CHECK
+check_PROGRAMS += test/unit/test_channel
+TESTS += test/unit/test_channel
+test_unit_test_channel_SOURCES = test/unit/test_channel.c test/unit/fake_glex.c test/unit/fake_glex.h
+test_unit_test_channel_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+endif

@@ -97,6 +97,22 @@ static const struct emu_host_ops host_ops = {
 	.wake = emu_host_wake,
 };
 
+/* libglex checks before it queues; the engine does not take its word for it. */
+static bool is_sound(const struct emu_desc *desc)
+{
+	switch (desc->op) {
+	case EMU_OP_MP:
+		return desc->len <= EMU_MP_DATA;
+	case EMU_OP_IMM_PUT:
+		return desc->len <= EMU_IMM_RDMA_DATA;
+	case EMU_OP_PUT:
+	case EMU_OP_GET:
+		return desc->len <= EMU_RDMA_DATA;
+	default:
+		return false;
+	}
+}
+
 /* Executes desc, or its next piece.  True when it is finished; *cost_p: bytes it took. */
 static bool step(struct emu_host *host, struct port *port, const struct emu_desc *desc, uint64_t quantum,
 		 uint64_t *cost_p)
@@ -105,7 +121,10 @@ static bool step(struct emu_host *host, struct port *port, const struct emu_desc
 	uint64_t n = moves ? desc->len - port->done : desc->len;
 	int status;
 
-	if (!moves) {
+	if (!is_sound(desc)) {
+		status = GLEX_ERR_STATUS_FORMAT;
+		n = 0;
+	} else if (!moves) {
 		status = emu_exec(host, &port->view, desc, desc->imm);
 	} else {
 		n = n < quantum ? n : quantum;
@@ -139,8 +158,6 @@ static bool serve_port(struct glexd *glexd, struct port *port)
 		/* A copy: what is checked is what is executed, whatever the owner does to its queue meanwhile. */
 		struct emu_desc desc = port->view.dq[head & port->view.dq_mask];
 
-		if (desc.op > EMU_OP_GET)
-			desc.op = EMU_OP_GET;
 		if (step(&glexd->host, port, &desc, quantum, &cost))
 			atomic_store_explicit(&ctl->head, ++head, memory_order_release); /* DQ-R2 */
 		spent += cost;

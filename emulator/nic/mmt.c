@@ -97,11 +97,13 @@ static void free_entry(struct emu_nic *nic, struct emu_mmt_entry *entry, uint32_
 bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *region)
 {
 	uint32_t index = index_of(handle), generation = generation_of(handle);
-	struct emu_mmt_entry *entry = &nic->mmt[index];
+	struct emu_mmt_entry *entry;
 	uint32_t access;
 
-	if (index >= EMU_MMT_UNITS || generation == 0 ||
-	    atomic_load_explicit(&entry->valid, memory_order_acquire) != generation) /* MMT-A3 */
+	if (index >= EMU_MMT_UNITS || generation == 0)
+		return false;
+	entry = &nic->mmt[index];
+	if (atomic_load_explicit(&entry->valid, memory_order_acquire) != generation) /* MMT-A3 */
 		return false;
 	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);	      /* MMT-A2 */
 	region->len = atomic_load_explicit(&entry->len, memory_order_acquire);		      /* MMT-A2 */

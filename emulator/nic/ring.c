@@ -30,7 +30,7 @@ static bool log_claim(const struct emu_ring *ring, uint64_t tail)
 			return false;
 		/* Losing the race is no reason to go: the winner may be a claimer that slept for a lap. */
 		if (atomic_compare_exchange_strong_explicit(entry, &old, new, memory_order_release, /* RING-R4 */
-							    memory_order_acquire)) /* RING-A4 */
+							    memory_order_acquire))		    /* RING-A4 */
 			break;
 	}
 	return true;
@@ -47,7 +47,7 @@ static bool has_room(const struct emu_ring *ring, uint32_t index)
 
 	if (index - head <= ring->mask)
 		return true;
-	head = atomic_load_explicit(&ctl->head, memory_order_acquire);	      /* RING-A2 */
+	head = atomic_load_explicit(&ctl->head, memory_order_acquire);	    /* RING-A2 */
 	atomic_store_explicit(&ctl->head_seen, head, memory_order_release); /* RING-R3 */
 	return (int32_t)(index - head) <= (int32_t)ring->mask;
 }

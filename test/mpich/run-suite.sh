@@ -172,11 +172,11 @@ EOF
 
 configure_suite()
 {
-	cd "$suite/obj"
-	env -u CFLAGS -u CPPFLAGS -u LDFLAGS -u LIBS \
-		../src/test/mpi/configure --with-mpi="$suite/shim" --disable-fortran --disable-cxx
-	make -C dtpools
-	make -C util
+	cd "$suite/obj" &&
+		env -u CFLAGS -u CPPFLAGS -u LDFLAGS -u LIBS \
+			../src/test/mpi/configure --with-mpi="$suite/shim" --disable-fortran --disable-cxx &&
+		make -C dtpools &&
+		make -C util
 }
 
 prepare_suite()
@@ -184,14 +184,26 @@ prepare_suite()
 	if [ ! -f "$suite/complete" ] || [ "$(cat "$suite/complete")" != "$suite" ]; then
 		rm -rf "$suite"
 		mkdir -p "$suite/obj"
-		what=unpacking what_since=$SECONDS
-		step "unpacking the suite" "$suite.log" unpack
+		step "unpacking the suite" "$suite/unpack.log" unpack
 		write_shims
 		step "configuring the suite" "$suite/configure.log" configure_suite
 		echo "$suite" >"$suite/complete"
 	fi
 	write_shims # they are no part of the key
 	touch "$suite/complete"
+	prune
+}
+
+# Keeps the two suites used last.
+prune()
+{
+	local old
+	find "$cache" -maxdepth 2 -path "$cache/suite-*/complete" -printf '%T@ %h\n' | sort -rn |
+		tail -n +3 | cut -d' ' -f2- |
+		while IFS= read -r old; do
+			rm -f "$old/complete"
+			rm -rf "$old"
+		done
 }
 
 # ---- lists of tests -----------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 #define SHIFT	 4 /* struct slot */
 #define FLAGS_AT offsetof(struct slot, flags)

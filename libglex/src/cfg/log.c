@@ -65,15 +65,20 @@ static int put_prefix(char *line, size_t size, enum glexi_log_level level)
 			(int)getpid(), sink.rank);
 }
 
-static void put_line(const char *line, size_t len)
+static bool put_to(int fd, const char *line, size_t len)
 {
 	ssize_t done;
 
 	do
-		done = write(sink.fd, line, len);
+		done = write(fd, line, len);
 	while (done < 0 && errno == EINTR);
-	if (done < 0 && sink.fd != STDERR_FILENO)
-		done = write(STDERR_FILENO, line, len);
+	return done >= 0;
+}
+
+static void put_line(const char *line, size_t len)
+{
+	if (!put_to(sink.fd, line, len) && sink.fd != STDERR_FILENO)
+		put_to(STDERR_FILENO, line, len);
 }
 
 static atomic_uint left_out;

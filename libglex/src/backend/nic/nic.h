@@ -118,6 +118,8 @@ static inline struct nic_ep *nic_ep_of(struct emu_host *host)
 
 /* peer.c */
 extern const struct emu_host_ops nic_host_ops;
+/* Maps a segment that glexd sent, and closes its descriptor.  NULL: logged. */
+void *nic_map_segment(int fd, const char *what, uint64_t *size_p);
 struct nic_view *nic_peer_add_own(struct nic_device *dev);
 void nic_peers_free(struct nic_device *dev);
 /* Unmaps what was replaced, once the requests under way are done.  The caller holds no lock. */

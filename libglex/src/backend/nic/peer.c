@@ -66,8 +66,7 @@ void nic_empty_graveyard(struct nic_device *dev)
 	}
 }
 
-/* Maps a segment glexd sent and closes the descriptor.  NULL logged. */
-static void *map_segment(int fd, const char *what, uint64_t *size_p)
+void *nic_map_segment(int fd, const char *what, uint64_t *size_p)
 {
 	struct stat st;
 	void *base = MAP_FAILED;
@@ -138,7 +137,7 @@ static struct nic_view *ask_for_nic(struct nic_device *dev, uint32_t nic_id)
 
 	if (nic_ctl_call(&dev->ctl, EMU_CTL_NIC_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
 		return NULL;
-	nic = map_segment(fds[0], "a NIC's memory table", &size);
+	nic = nic_map_segment(fds[0], "a NIC's memory table", &size);
 	wrong = nic ? emu_seg_check(&nic->seg, EMU_MAGIC_NIC, size) : NULL;
 	if (wrong)
 		glexi_error("the memory table of NIC %u cannot be used: %s", nic_id, wrong);
@@ -205,7 +204,7 @@ static struct nic_port_view *ask_for_port(struct nic_device *dev, uint32_t nic_i
 	if (nic_ctl_call(&dev->ctl, EMU_CTL_PORT_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
 		return NULL;
 	view = calloc(1, sizeof(*view));
-	base = view ? map_segment(fds[0], "a peer's queues", &view->size) : NULL;
+	base = view ? nic_map_segment(fds[0], "a peer's queues", &view->size) : NULL;
 	if (!base) {
 		free(view);
 		return NULL;
@@ -283,7 +282,7 @@ static struct nic_map_view *ask_for_map(struct nic_device *dev, uint64_t id)
 		return NULL;
 	view = calloc(1, sizeof(*view));
 	if (view)
-		view->base = map_segment(fds[0], "a peer's shared memory", &view->len);
+		view->base = nic_map_segment(fds[0], "a peer's shared memory", &view->len);
 	if (!view || !view->base) {
 		free(view);
 		return NULL;
