@@ -25,3 +25,25 @@ test_unit_test_header_LDADD = $(CHECK_LIBS)
 test_unit_test_status_SOURCES = test/unit/test_status.c
 test_unit_test_status_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_status_LDADD = libglex/libglex.la $(CHECK_LIBS)
+
+# Stories: need the built tree, some also an MPI in GLEX_PREFIX.
+glex_stories = \
+	test/integ/70_mpi_examples.sh \
+	test/integ/71_glex_perf.sh \
+	test/integ/72_glex_info.sh
+# Guards of the source itself.
+glex_guards = \
+	test/ci/getenv.sh \
+	test/ci/headers.sh \
+	test/ci/layering.sh \
+	test/ci/man.sh \
+	test/ci/order.sh \
+	test/ci/shape.sh \
+	test/ci/style.sh \
+	test/ci/words.sh
+dist_check_SCRIPTS += $(glex_stories) $(glex_guards)
+TESTS += $(glex_stories)
+EXTRA_DIST += \
+	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
+	test/bench/floor.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
+	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -34,15 +35,28 @@ const char *argp_program_version = "glexd " PACKAGE_VERSION;
 static const struct argp_option options[] = {
 	{"socket", 's', "NAME", 0, "Listen on NAME: a path, or @NAME for an abstract socket (required)", 0},
 	{"private", 'p', NULL, 0, "Go into the background when listening, leave with the last client", 0},
-	{"linger", 'l', "MS", 0, "With --private: stay so many milliseconds after the last client (GLEX_LINGER)", 0},
+	{"linger", 'l', "TIME", 0, "With --private: stay so long after the last client (GLEX_LINGER)", 0},
 	{0},
 };
+
+/* As the variable that gives the default: 250, 250ms, 5s. */
+static error_t parse_linger(const char *text, struct glexd *glexd, struct argp_state *state)
+{
+	const struct glexi_cfg_row *row = glexi_cfg_table;
+	uint64_t ms = 0;
+	const char *why;
+
+	while (row->name && strcmp(row->name, "GLEX_LINGER") != 0)
+		row++;
+	if (!row->name || !glexi_cfg_parse_value(row, text, &ms, &why))
+		argp_error(state, "--linger: '%s' %s", text, row->name ? why : "cannot be read");
+	glexd->linger_ms = (uint32_t)ms;
+	return 0;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct glexd *glexd = state->input;
-	char *end;
-	unsigned long ms;
 
 	switch (key) {
 	case 's':
@@ -52,11 +66,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		glexd->private = true;
 		return 0;
 	case 'l':
-		ms = strtoul(arg, &end, 10);
-		if (*arg == '\0' || *end != '\0' || ms > 3600000)
-			argp_error(state, "--linger takes 0 to 3600000 milliseconds, not '%s'", arg);
-		glexd->linger_ms = (uint32_t)ms;
-		return 0;
+		return parse_linger(arg, glexd, state);
 	case ARGP_KEY_END:
 		if (!glexd->socket || glexd->socket[0] == '\0')
 			argp_error(state, "which socket? give --socket PATH or --socket @NAME");
@@ -133,11 +143,8 @@ static int listen_on(struct glexd *glexd)
 	return 0;
 }
 
-/*
- * Into the background: no terminal, no inherited descriptor, so that nobody
- * who reads the starter's output waits for us.
- */
-static int detach(const struct glexd *glexd)
+/* Into the background: no terminal, and nobody who reads the starter's output waits for us. */
+static int detach(void)
 {
 	int null, fd;
 	pid_t child = fork();
@@ -153,9 +160,8 @@ static int detach(const struct glexd *glexd)
 		return -1;
 	for (fd = 0; fd <= 2; fd++)
 		dup2(null, fd);
-	if (glexd->listener > 3)
-		close_range(3, (unsigned)glexd->listener - 1, 0);
-	close_range((unsigned)glexd->listener + 1, ~0U, 0);
+	if (null > 2)
+		close(null);
 	return 0;
 }
 
@@ -220,12 +226,39 @@ static void serve(struct glexd *glexd)
 		session_end(LIST_FIRST(&glexd->sessions), "glexd ends");
 }
 
+/* A client costs two, an endpoint and a shared object one each: the usual 1024 do not take a node far. */
+static void more_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Before options are parsed: the defaults they replace come from the configuration. */
+static bool is_private(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--private") == 0 || strcmp(argv[i], "-p") == 0)
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	static struct glexd glexd = {
 		.lock = PTHREAD_MUTEX_INITIALIZER, .listener = -1, .next_session = EMU_SESSION_GLEXD + 1};
 
+	/* No inherited descriptor stays; before the first of our own, the log, is opened. */
+	close_range(3, ~0U, 0);
+	more_descriptors();
 	glexi_log_name("glexd");
+	if (is_private(argc, argv))
+		glexi_cfg_inherited(); /* the program that starts us has told its user of wrong variables */
 	glexd.linger_ms = (uint32_t)glexi_cfg()->linger_ms;
 	LIST_INIT(&glexd.sessions);
 	argp_parse(&parser, argc, argv, 0, NULL, &glexd);
@@ -236,7 +269,7 @@ int main(int argc, char **argv)
 			    glexd.socket, strerror(errno));
 		return 1;
 	}
-	if (glexd.private && detach(&glexd) < 0) {
+	if (glexd.private && detach() < 0) {
 		glexi_error("cannot go into the background: %s", strerror(errno));
 		return 1;
 	}

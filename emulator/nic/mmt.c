@@ -120,21 +120,39 @@ bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *regio
 	       offset_matches(handle, region->addr);
 }
 
+/*
+ * Ends a generation that may be in use.  Of several threads that try one wins:
+ * the others must not free the entry's next tenant.
+ */
+static bool invalidate(struct emu_mmt_entry *entry, uint64_t generation)
+{
+	return atomic_compare_exchange_strong_explicit(&entry->valid, &generation, 0, memory_order_release, /* MMT-R4 */
+						       memory_order_relaxed);
+}
+
 bool emu_mmt_revoke(struct emu_nic *nic, uint64_t handle, uint32_t session, uint32_t ep_num)
 {
 	struct emu_region region;
 	struct emu_mmt_entry *entry;
-	uint64_t generation = generation_of(handle);
 
 	if (!emu_mmt_find(nic, handle, &region) || region.session != session || region.ep_num != ep_num)
 		return false;
 	entry = &nic->mmt[index_of(handle)];
-	/* Of two threads that revoke the same handle one wins: the loser must not free the entry's next tenant. */
-	if (!atomic_compare_exchange_strong_explicit(&entry->valid, &generation, 0, memory_order_release, /* MMT-R4 */
-						     memory_order_relaxed))
+	if (!invalidate(entry, generation_of(handle)))
 		return false;
 	free_entry(nic, entry, generation_of(handle));
 	return true;
+}
+
+/*
+ * The session lives and may be registering on other endpoints: an entry that is
+ * not valid yet still shows the endpoint of its last tenant, and is none of ours.
+ */
+static bool reclaim_of_endpoint(struct emu_mmt_entry *entry, uint32_t generation, uint32_t ep_num)
+{
+	return atomic_load_explicit(&entry->valid, memory_order_acquire) == generation && /* MMT-A3 */
+	       atomic_load_explicit(&entry->ep_num, memory_order_acquire) == ep_num &&	  /* MMT-A2 */
+	       invalidate(entry, generation);
 }
 
 uint32_t emu_mmt_reclaim(struct emu_nic *nic, uint32_t session, uint32_t ep_num)
@@ -147,10 +165,10 @@ uint32_t emu_mmt_reclaim(struct emu_nic *nic, uint32_t session, uint32_t ep_num)
 
 		if (emu_low(stamp) != session)
 			continue;
-		if (ep_num != UINT32_MAX &&
-		    atomic_load_explicit(&entry->ep_num, memory_order_acquire) != ep_num) /* MMT-A2 */
+		if (ep_num == UINT32_MAX)
+			atomic_store_explicit(&entry->valid, 0, memory_order_release); /* MMT-R4 */
+		else if (!reclaim_of_endpoint(entry, emu_high(stamp), ep_num))
 			continue;
-		atomic_store_explicit(&entry->valid, 0, memory_order_release); /* MMT-R4 */
 		free_entry(nic, entry, emu_high(stamp));
 		freed++;
 	}

@@ -9,7 +9,7 @@
  * even if the entry is in use again, never matches.
  *
  * at once     register/revoke: any process, each its own entries | check: everybody | reclaim:
- *             glexd, for sessions that ended | all together: yes
+ *             glexd, for sessions and endpoints that ended | all together: yes
  * label       access                     order     pairs     says
  * MMT-R1      owner  stamp by CAS        release   MMT-A1    the entry is this session's; glexd may free it if it dies
  * MMT-A1      anyone load stamp          acquire   MMT-R1    who owns it
@@ -52,7 +52,10 @@ bool emu_mmt_revoke(struct emu_nic *nic, uint64_t handle, uint32_t session, uint
 /* Looks a handle up.  False: unknown or revoked. */
 bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *region);
 
-/* Frees all entries of a session (ep_num UINT32_MAX), or those on one of its endpoints.  Returns how many. */
+/*
+ * Frees all entries of a session that has ended (ep_num UINT32_MAX), or those on
+ * one endpoint of one that may live on.  Returns how many.
+ */
 uint32_t emu_mmt_reclaim(struct emu_nic *nic, uint32_t session, uint32_t ep_num);
 
 #endif /* EMU_MMT_H */

@@ -10,7 +10,6 @@
 #include "unit.h"
 
 #include <pthread.h>
-#include <stdio.h>
 
 #define SHIFT	 4 /* struct slot */
 #define FLAGS_AT offsetof(struct slot, flags)
@@ -538,7 +537,7 @@ static const struct {
 	uint32_t first, capacity;
 	uint8_t sessions, claims;
 } searches[] = {
-	{0, 4, 2, 6}, {NEAR_END, 4, 2, 6}, {NEAR_END, 2, 2, 6}, {0, 1, 2, 5}, {NEAR_END, 2, 3, 5}, {0, 4, 3, 5},
+	{0, 4, 2, 6}, {NEAR_END, 4, 2, 6}, {NEAR_END, 2, 2, 6}, {0, 1, 2, 5}, {NEAR_END, 2, 3, 6}, {0, 4, 3, 5},
 };
 
 #define SEARCHES 6
@@ -548,7 +547,6 @@ START_TEST(reap__every_interleaving__discards_what_the_dead_left_and_nothing_els
 	size_t states =
 		search_all(searches[_i].first, searches[_i].capacity, searches[_i].sessions, searches[_i].claims);
 
-	fprintf(stderr, "%zu states\n", states);
 	ck_assert_uint_gt(states, 100);
 }
 END_TEST
