@@ -1,7 +1,9 @@
 # Tests.  Unit tests use Check; stories are shell scripts that speak TAP.
 TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = $(BASH_PROG)
+# Each test has a glexd of its own.
 AM_TESTS_ENVIRONMENT = \
+	GLEX_JOB=check-$$$$; export GLEX_JOB; \
 	GLEX_GLEXD='$(abs_top_builddir)/emulator/glexd/glexd'; export GLEX_GLEXD; \
 	abs_top_builddir='$(abs_top_builddir)'; export abs_top_builddir; \
 	abs_top_srcdir='$(abs_top_srcdir)'; export abs_top_srcdir; \

@@ -2,12 +2,13 @@
 /*
  * move.c - how the bytes of a PUT or GET get there.
  *
- *               dst directly reachable         dst private to another process
- *   src direct  emu_copy_ordered               write
- *   src private read                           read into bounce, write, in pieces
+ *               dst own   dst mapped     dst private to another process
+ *   src own     ordered   ordered        write
+ *   src mapped  ordered   ordered        write
+ *   src private read      read_ordered   read into bounce, write, in pieces
  *
- * Directly reachable: the mover's own memory, or a shared object mapped here.
- * Stores that a third process may poll go through emu_copy_ordered or the
+ * Own: the mover's memory.  Mapped: a shared object that is mapped here.  Stores
+ * that a third process may poll go through emu_copy_ordered, read_ordered or the
  * `tail` of write: the last word must not be visible before the rest.
  */
 #include "emulator/nic/move.h"
@@ -65,16 +66,20 @@ static uint32_t head_of(const unsigned char *dst, uint64_t len)
 
 void emu_copy_ordered(void *dst_, const void *src_, uint64_t len)
 {
-	unsigned char *dst = dst_;
+	unsigned char *dst = dst_, aside[ASCENDING_MAX];
 	const unsigned char *src = src_;
 	uint32_t tail;
 
+	/* A process may PUT within its own memory, overlapping: what will be overwritten is taken aside. */
 	if (len > ASCENDING_MAX) {
 		tail = emu_tail_of((uintptr_t)dst + len, len);
-		memmove(dst, src, len - tail); /* a process may PUT within its own memory, overlapping */
-		store_word(dst + len - tail, src + len - tail, tail);
+		memcpy(aside, src + len - tail, tail);
+		memmove(dst, src, len - tail);
+		store_word(dst + len - tail, aside, tail);
 		return;
 	}
+	if ((uintptr_t)dst - (uintptr_t)src < len)
+		src = memcpy(aside, src, len);
 	while (len > 0) {
 		uint32_t word = head_of(dst, len);
 
@@ -107,6 +112,20 @@ static void count(struct emu_host *host, bool attached)
 	n = attached ? &host->by->by_attach : &host->by->by_map;
 	/* relaxed: counter, one writer */
 	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/* As read, for a `to` that a third process may poll: a read stores in whatever order the system likes. */
+static enum emu_reach read_ordered(struct emu_host *host, uint32_t pid, unsigned char *to, uint64_t from, uint64_t len)
+{
+	uint32_t tail = len > ASCENDING_MAX ? emu_tail_of((uintptr_t)to + len, len) : (uint32_t)len;
+	unsigned char last[ASCENDING_MAX];
+	enum emu_reach reach = host->ops->read(host, pid, last, from + len - tail, tail);
+
+	if (reach == EMU_REACH_OK && len > tail)
+		reach = host->ops->read(host, pid, to, from, len - tail);
+	if (reach == EMU_REACH_OK)
+		emu_copy_ordered(to + len - tail, last, tail);
+	return reach;
 }
 
 /* Both ends are private memory of other processes: only glexd meets this. */
@@ -156,6 +175,8 @@ enum emu_reach emu_move(struct emu_host *host, const struct emu_region *dst, uin
 		return emu_move_from(host, dst, dst_off, from, len);
 	to = direct(host, dst, dst_off, len);
 	count(host, true);
+	if (to && dst->session != host->session)
+		return read_ordered(host, src->pid, to, src->addr + src_off, len);
 	if (to)
 		return host->ops->read(host, src->pid, to, src->addr + src_off, len);
 	return move_bounced(host, dst, dst->addr + dst_off, src, src->addr + src_off, len);

@@ -4,18 +4,18 @@
 # The mpiexec of the test suite: the real one in a fence.  No rank outlives its test, whatever
 # became of mpiexec, for a rank left spinning would spoil every test and measurement after it.
 #
-# GLEX_SUITE_PREFIX  where the real mpiexec is
-# GLEX_SUITE_FENCE   options of unshare(1) that make a process namespace, which ends as a whole
+# SUITE_PREFIX  where the real mpiexec is
+# SUITE_FENCE   options of unshare(1) that make a process namespace, which ends as a whole
 #                    with its first process; empty: not permitted here, use a session
 # MPIEXEC_TIMEOUT    the test's limit, kept by mpiexec itself; this one is for when it hangs too
 set -u
 
-mpiexec=${GLEX_SUITE_PREFIX:?}/bin/mpiexec
+mpiexec=${SUITE_PREFIX:?}/bin/mpiexec
 limit=$((${MPIEXEC_TIMEOUT:-180} + 20))
 
-if [ -n "${GLEX_SUITE_FENCE:-}" ]; then
+if [ -n "${SUITE_FENCE:-}" ]; then
 	# shellcheck disable=SC2086 # words on purpose
-	exec timeout --foreground --signal=KILL "$limit" unshare $GLEX_SUITE_FENCE "$mpiexec" "$@"
+	exec timeout --foreground --signal=KILL "$limit" unshare $SUITE_FENCE "$mpiexec" "$@"
 fi
 
 end_session()

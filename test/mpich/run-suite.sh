@@ -158,7 +158,7 @@ write_shims()
 	mkdir -p "$suite/shim/bin"
 	cat >"$suite/shim/bin/mpicc" <<'EOF'
 #!/bin/sh
-exec "${GLEX_SUITE_PREFIX:?}/bin/mpicc" "$@"
+exec "${SUITE_PREFIX:?}/bin/mpicc" "$@"
 EOF
 	# runtests calls make before each test, which takes longer than many of them
 	cat >"$suite/shim/bin/make" <<'EOF'
@@ -515,8 +515,8 @@ check_prefix()
 choose_fence()
 {
 	local try
-	if [ -n "${GLEX_SUITE_FENCE+set}" ]; then # for a test of this script
-		fence=$GLEX_SUITE_FENCE
+	if [ -n "${SUITE_FENCE+set}" ]; then # for a test of this script
+		fence=$SUITE_FENCE
 		return
 	fi
 	for try in "--pid --fork --kill-child --mount-proc" "--user --map-current-user --pid --fork --kill-child --mount-proc"; do
@@ -544,7 +544,9 @@ main()
 	memory_gb=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
 	find_suite
 	choose_fence
-	export GLEX_SUITE_PREFIX=$prefix GLEX_SUITE_FENCE=$fence
+	# Not GLEX_ names: libglex warns of those it does not know, and a test that prints anything fails.
+	export SUITE_PREFIX=$prefix SUITE_FENCE=$fence
+	unset GLEX_CACHE_DIR
 	export LD_LIBRARY_PATH=$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 	trap end_child EXIT

@@ -148,6 +148,24 @@ int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int 
 	return status;
 }
 
+const char *nic_ctl_status_str(int status)
+{
+	static const char *const text[] = {
+		[EMU_CTL_OK] = "done",
+		[EMU_CTL_VERSION] = "glexd is of another build",
+		[EMU_CTL_ACCESS] = "glexd serves another user",
+		[EMU_CTL_BAD] = "glexd does not accept the request",
+		[EMU_CTL_TAKEN] = "the number is in use",
+		[EMU_CTL_EXHAUSTED] = "none is left",
+		[EMU_CTL_NO_MEMORY] = "glexd has no memory left",
+		[EMU_CTL_ABSENT] = "there is no such thing",
+	};
+
+	if (status < 0)
+		return "glexd is gone or does not answer";
+	return (size_t)status < sizeof(text) / sizeof(text[0]) ? text[status] : "glexd gives an unknown answer";
+}
+
 bool nic_ctl_alive(struct nic_ctl *ctl)
 {
 	char byte;
@@ -203,8 +221,8 @@ static glex_ret_t refuse(struct nic_ctl *ctl, int status)
 		glexi_error("the glexd at %s has no memory left for another node", ctl->name);
 		return GLEX_NO_MEM_RESOURCE;
 	default:
-		glexi_error("the glexd at %s refused this process: status %d; is GLEX_NODE too large?", ctl->name,
-			    status);
+		glexi_error("the glexd at %s refused this process: %s; is GLEX_NODE too large?", ctl->name,
+			    nic_ctl_status_str(status));
 		return GLEX_SYS_ERR;
 	}
 }

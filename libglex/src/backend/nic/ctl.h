@@ -38,6 +38,9 @@ void nic_ctl_close(struct nic_ctl *ctl);
  */
 int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int fd_in, int *fds_out);
 
+/* What a result of nic_ctl_call says, in words. */
+const char *nic_ctl_status_str(int status);
+
 /* True unless glexd has closed its end.  Never waits. */
 bool nic_ctl_alive(struct nic_ctl *ctl);
 

@@ -98,53 +98,50 @@ static int make_memory(uint64_t len)
 	return -1;
 }
 
-static glex_ret_t no_memory(uint64_t len, const char *step)
+static glex_ret_t no_memory(uint64_t len, const char *step, const char *why)
 {
-	glexi_error("%s %llu KiB of shareable memory failed: %s", step, (unsigned long long)(len / 1024),
-		    strerror(errno));
+	glexi_error("%s %llu KiB of shareable memory failed: %s", step, (unsigned long long)(len / 1024), why);
 	return GLEX_NO_MEM_RESOURCE;
 }
 
-/* Maps fd and makes it known; 0, or -1 with errno and *step_p. */
-static int publish(struct nic_device *dev, int fd, struct nic_alloc *alloc, const char **step_p)
+/* Maps fd and makes it known to glexd.  Fills alloc; a failure is logged. */
+static glex_ret_t publish(struct nic_device *dev, int fd, struct nic_alloc *alloc)
 {
 	struct emu_ctl_msg msg = {.share = {.len = alloc->len}};
 	void *base = mmap(NULL, alloc->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	int status;
 
-	*step_p = "mapping";
 	if (base == MAP_FAILED)
-		return -1;
-	*step_p = "sharing";
-	if (nic_ctl_call(&dev->ctl, EMU_CTL_SHARE, &msg, fd, NULL) != EMU_CTL_OK) {
+		return no_memory(alloc->len, "mapping", strerror(errno));
+	status = nic_ctl_call(&dev->ctl, EMU_CTL_SHARE, &msg, fd, NULL);
+	if (status != EMU_CTL_OK) {
 		munmap(base, alloc->len);
-		errno = ECONNRESET;
-		return -1;
+		return status < 0 ? glexi_device_lost(dev->dev)
+				  : no_memory(alloc->len, "sharing", nic_ctl_status_str(status));
 	}
 	alloc->base = base;
 	alloc->id = msg.share.id;
-	return 0;
+	return GLEX_SUCCESS;
 }
 
 glex_ret_t nic_alloc(struct glexi_device *device, uint64_t len, void **addr_p)
 {
 	struct nic_device *dev = device->be;
 	struct nic_alloc *alloc = calloc(1, sizeof(*alloc));
-	const char *step = "allocating";
+	glex_ret_t ret;
 	int fd;
 
 	if (!alloc)
 		return GLEX_NO_MEM_RESOURCE;
 	alloc->len = len;
 	fd = make_memory(len);
-	if (fd < 0 || publish(dev, fd, alloc, &step) < 0) {
-		glex_ret_t ret = no_memory(len, step);
-
-		if (fd >= 0)
-			close(fd);
+	ret = fd < 0 ? no_memory(len, "allocating", strerror(errno)) : publish(dev, fd, alloc);
+	if (fd >= 0)
+		close(fd);
+	if (ret != GLEX_SUCCESS) {
 		free(alloc);
 		return ret;
 	}
-	close(fd);
 	pthread_mutex_lock(&dev->lock);
 	LIST_INSERT_HEAD(&dev->allocs, alloc, link);
 	pthread_mutex_unlock(&dev->lock);
