@@ -49,3 +49,9 @@ EXTRA_DIST += \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
 	test/bench/floor.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh
+
+# The endpoint API, and stories about its processes.
+include test/api/api.mk
+
+# The hardware model and the queues, in one process.
+include test/unit/unit.mk

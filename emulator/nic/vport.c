@@ -121,8 +121,10 @@ const char *emu_vport_attach(struct emu_vport *view, void *base, uint64_t size)
 
 	if (wrong)
 		return wrong;
-	if (size < sizeof(*port) || !is_capacity(port->mpq_capacity) || !is_capacity(port->eq_capacity) ||
-	    !is_capacity(port->err_capacity) || (port->dq_capacity != 0 && !is_capacity(port->dq_capacity)))
+	if (size < sizeof(*port))
+		return "the segment is too short for a port";
+	if (!is_capacity(port->mpq_capacity) || !is_capacity(port->eq_capacity) || !is_capacity(port->err_capacity) ||
+	    (port->dq_capacity != 0 && !is_capacity(port->dq_capacity)))
 		return "a queue's capacity is not a power of two";
 	if (!fits(port->mpq_log, port->mpq_capacity, sizeof(uint64_t), size) ||
 	    !fits(port->mpq_slots, port->mpq_capacity, sizeof(struct emu_mp_slot), size) ||

@@ -130,6 +130,7 @@ static bool reap(struct child child[2])
 /* True when a side has not got on for much longer than its own deadline. */
 static bool stuck(const struct perf_options *opt, struct perf_shared *shared, struct child *child, int side)
 {
+	/* relaxed: only asks whether it still moves */
 	uint64_t progress = atomic_load_explicit(&shared->progress[side], memory_order_relaxed);
 	uint64_t now = perf_now_ns();
 

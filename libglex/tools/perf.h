@@ -57,7 +57,7 @@ struct perf_options {
 /* Anonymous shared memory made before the fork: all that the two sides and their parent share outside GLEX. */
 struct perf_shared {
 	struct perf_raw_lines raw;
-	_Atomic uint64_t progress[2]; /* a side counts up while it gets on; relaxed, it only feeds the watchdog */
+	_Atomic uint64_t progress[2]; /* a side counts up while it gets on */
 };
 
 /* What a side tells the other once. */
@@ -165,7 +165,7 @@ __attribute__((noreturn)) void perf_fail_ret(const struct perf_side *s, const ch
 /* The slow ends of the waits below. */
 glex_event_t *perf_wait_event_slow(struct perf_side *s);
 void *perf_wait_mp_slow(struct perf_side *s, uint32_t *len_p);
-void perf_wait_word_slow(struct perf_side *s, _Atomic uint64_t *word, uint64_t want);
+void perf_wait_word_slow(struct perf_side *s, const uint64_t *word, uint64_t want);
 bool perf_busy_wait(struct perf_side *s, uint64_t *since_p);
 void perf_bad_event(const struct perf_side *s, const glex_event_t *event, uint64_t number, uint64_t kind);
 void perf_verify(const struct perf_side *s, const void *buf, size_t len, uint64_t number);
@@ -193,9 +193,10 @@ const char *perf_refuse_rdma(const struct perf_side *s, uint32_t size);
 
 PERF_INLINE void perf_progress(struct perf_side *s)
 {
-	uint64_t n = atomic_load_explicit(&s->shared->progress[s->side], memory_order_relaxed);
+	_Atomic uint64_t *mine = &s->shared->progress[s->side];
+	uint64_t n = atomic_load_explicit(mine, memory_order_relaxed); /* relaxed: only we write it */
 
-	atomic_store_explicit(&s->shared->progress[s->side], n + 1, memory_order_relaxed);
+	atomic_store_explicit(mine, n + 1, memory_order_relaxed); /* relaxed: it only feeds the watchdog */
 }
 
 PERF_INLINE void perf_put(struct perf_side *s, struct glex_rdma_req *req)
@@ -261,11 +262,11 @@ PERF_INLINE void *perf_wait_mp(struct perf_side *s, uint32_t *len_p)
 }
 
 /* Pairs with the order in which the bytes of a PUT become visible: its last word after all others. */
-PERF_INLINE void perf_wait_word(struct perf_side *s, _Atomic uint64_t *word, uint64_t want)
+PERF_INLINE void perf_wait_word(struct perf_side *s, const uint64_t *word, uint64_t want)
 {
 	int spins = 0;
 
-	while (atomic_load_explicit(word, memory_order_acquire) != want) {
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != want) {
 		if (__builtin_expect(++spins == s->spins, 0)) {
 			perf_wait_word_slow(s, word, want);
 			return;

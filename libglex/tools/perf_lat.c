@@ -166,7 +166,7 @@ PERF_INLINE void poll_put_send(struct perf_side *s, const struct perf_plan *plan
 PERF_INLINE void poll_wait(struct perf_side *s, const struct perf_plan *plan, union perf_req *req, uint64_t number)
 {
 	(void)req;
-	perf_wait_word(s, (_Atomic uint64_t *)(void *)(s->in + plan->size - 8), number);
+	perf_wait_word(s, (const uint64_t *)(const void *)(s->in + plan->size - 8), number);
 	if (plan->check)
 		perf_verify(s, s->in, plan->size - 8, number);
 }

@@ -105,11 +105,11 @@ void *perf_wait_mp_slow(struct perf_side *s, uint32_t *len_p)
 	return data;
 }
 
-void perf_wait_word_slow(struct perf_side *s, _Atomic uint64_t *word, uint64_t want)
+void perf_wait_word_slow(struct perf_side *s, const uint64_t *word, uint64_t want)
 {
 	uint64_t until = deadline_of(s);
 
-	while (atomic_load_explicit(word, memory_order_acquire) != want) {
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != want) {
 		if (perf_now_ns() > until)
 			perf_fail(s, "no PUT arrived for %u s", s->opt->deadline_s);
 		sched_yield();
@@ -232,6 +232,7 @@ static void sock_read(struct perf_side *s, void *buf, size_t len)
 
 	while (len) {
 		struct pollfd pfd = {.fd = s->sock, .events = POLLIN};
+		/* relaxed: only asks whether it still moves */
 		uint64_t other = atomic_load_explicit(&s->shared->progress[!s->side], memory_order_relaxed);
 		ssize_t got;
 

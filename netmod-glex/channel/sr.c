@@ -21,7 +21,7 @@
  */
 #include "chan_priv.h"
 
-#define GLEXCH_SPLIT_MAX  (3u * GLEXCH_MP_BODY)
+#define GLEXCH_SPLIT_MAX  (5u * GLEXCH_MP_BODY)
 #define GLEXCH_BUSY_TRIES 64
 #define GLEXCH_RUN_MAX	  16 /* connections served in one round */
 

@@ -37,7 +37,7 @@ struct MPID_nem_glex {
 	int rank;
 	int ranks_here; /* on this machine, as far as known */
 	int cpus;
-	int idle;  /* blocking polls in a row that found nothing */
+	int idle;  /* polls in a row that found nothing */
 	int error; /* I3 */
 	intptr_t eager_max;
 	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */

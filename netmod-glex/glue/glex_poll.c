@@ -9,7 +9,8 @@
 
 #include <sched.h>
 
-#define MPID_NEM_GLEX_IDLE_POLLS 20
+#define MPID_NEM_GLEX_IDLE_WAITS 20  /* idle polls before yielding: somebody waits */
+#define MPID_NEM_GLEX_IDLE_TESTS 200 /* the same for an application that looks in now and then */
 
 /* The next bytes of a VC's stream. */
 void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
@@ -21,9 +22,11 @@ void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
 		MPID_nem_glex_note(mpi_errno);
 }
 
-static void MPID_nem_glex_idle(void)
+static void MPID_nem_glex_idle(int in_blocking_poll)
 {
-	if (MPID_nem_glex.ranks_here > MPID_nem_glex.cpus && ++MPID_nem_glex.idle > MPID_NEM_GLEX_IDLE_POLLS)
+	int limit = in_blocking_poll ? MPID_NEM_GLEX_IDLE_WAITS : MPID_NEM_GLEX_IDLE_TESTS;
+
+	if (MPID_nem_glex.ranks_here > MPID_nem_glex.cpus && ++MPID_nem_glex.idle > limit)
 		sched_yield();
 }
 
@@ -33,8 +36,8 @@ int MPID_nem_glex_poll(int in_blocking_poll)
 
 	if (glexch_progress(MPID_nem_glex.ch))
 		MPID_nem_glex.idle = 0;
-	else if (in_blocking_poll)
-		MPID_nem_glex_idle();
+	else
+		MPID_nem_glex_idle(in_blocking_poll);
 	if (unlikely(MPID_nem_glex.lmt_waiting != NULL))
 		MPID_nem_glex_lmt_retry();
 	if (unlikely(MPID_nem_glex.error != MPI_SUCCESS)) {

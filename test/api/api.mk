@@ -1,16 +1,47 @@
 # Tests of the endpoint API against a running glexd, and the stories about processes.
-noinst_HEADERS += test/lib/peer.h test/lib/raw.h test/lib/seccomp.h test/lib/side.h
-EXTRA_DIST += test/lib/tap.sh
-
 if HAVE_CHECK
-check_LIBRARIES += test/lib/libside.a
-test_lib_libside_a_SOURCES = test/lib/peer.c test/lib/raw.c test/lib/seccomp.c test/lib/side.c
-test_lib_libside_a_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+check_LTLIBRARIES = test/lib/libside.la
+test_lib_libside_la_SOURCES = \
+	test/lib/peer.c test/lib/peer.h \
+	test/lib/raw.c test/lib/raw.h \
+	test/lib/seccomp.c test/lib/seccomp.h \
+	test/lib/side.c test/lib/side.h
+test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 
-glex_api_ldadd = test/lib/libside.a libglex/libglex.la $(CHECK_LIBS) -lpthread
 glex_api_tests = \
-	test/api/test_api_device
+	test/api/test_api_coll \
+	test/api/test_api_device \
+	test/api/test_api_error \
+	test/api/test_api_event \
+	test/api/test_api_fork \
+	test/api/test_api_mem \
+	test/api/test_api_mpq \
+	test/api/test_api_order \
+	test/api/test_api_post \
+	test/api/test_api_wait
 check_PROGRAMS += $(glex_api_tests)
 TESTS += $(glex_api_tests)
+
+glex_api_ldadd = test/lib/libside.la libglex/libglex.la $(CHECK_LIBS) -lpthread
+glex_api_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
+test_api_test_api_coll_CFLAGS = $(glex_api_cflags)
+test_api_test_api_coll_LDADD = $(glex_api_ldadd)
+test_api_test_api_device_CFLAGS = $(glex_api_cflags)
 test_api_test_api_device_LDADD = $(glex_api_ldadd)
+test_api_test_api_error_CFLAGS = $(glex_api_cflags)
+test_api_test_api_error_LDADD = $(glex_api_ldadd)
+test_api_test_api_event_CFLAGS = $(glex_api_cflags)
+test_api_test_api_event_LDADD = $(glex_api_ldadd)
+test_api_test_api_fork_CFLAGS = $(glex_api_cflags)
+test_api_test_api_fork_LDADD = $(glex_api_ldadd)
+test_api_test_api_mem_CFLAGS = $(glex_api_cflags)
+test_api_test_api_mem_LDADD = $(glex_api_ldadd)
+test_api_test_api_mpq_CFLAGS = $(glex_api_cflags)
+test_api_test_api_mpq_LDADD = $(glex_api_ldadd)
+test_api_test_api_order_CFLAGS = $(glex_api_cflags)
+test_api_test_api_order_LDADD = $(glex_api_ldadd)
+test_api_test_api_post_CFLAGS = $(glex_api_cflags)
+test_api_test_api_post_LDADD = $(glex_api_ldadd)
+test_api_test_api_wait_CFLAGS = $(glex_api_cflags)
+test_api_test_api_wait_LDADD = $(glex_api_ldadd)
 endif

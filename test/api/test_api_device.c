@@ -118,7 +118,7 @@ START_TEST(create_ep__number_taken__no_ep_resource)
 	static const struct {
 		enum glex_ep_type type;
 		uint32_t num;
-	} rows[] = {{GLEX_EP_TYPE_FAST, 0},	 {GLEX_EP_TYPE_FAST, 6},     {GLEX_EP_TYPE_NORMAL, 8},
+	} rows[] = {{GLEX_EP_TYPE_FAST, 0},    {GLEX_EP_TYPE_FAST, 6},	   {GLEX_EP_TYPE_NORMAL, 8},
 		    {GLEX_EP_TYPE_NORMAL, 39}, {GLEX_EP_TYPE_EMULATE, 40}, {GLEX_EP_TYPE_EMULATE, 16423}};
 	glex_device_handle_t dev;
 	glex_ep_handle_t ep, other;
@@ -237,7 +237,8 @@ END_TEST
 
 START_TEST(query_ep__odd_capacities__at_least_what_was_asked)
 {
-	struct glex_ep_attr attr = {.num = GLEX_ANY_EP_NUM, .dq_capacity = 5000, .mpq_capacity = 4099, .eq_capacity = 3};
+	struct glex_ep_attr attr = {
+		.num = GLEX_ANY_EP_NUM, .dq_capacity = 5000, .mpq_capacity = 4099, .eq_capacity = 3};
 	struct glex_ep_attr real;
 	glex_device_handle_t dev;
 	glex_ep_handle_t ep;
@@ -367,8 +368,8 @@ START_TEST(ep_addr_and_mem_handle__through_text__still_good)
 	ck_assert_uint_eq(addr.v, card.addr.v);
 	ck_assert_uint_eq(addr.ep_num, half[0]);
 	ck_assert_uint_eq(addr.resv, half[1]);
-	through_text(card.mh.s.mmt_index, card.mh.s.att_base_off, card.mh.s.att_index, card.mh.v, half,
-		     &mh.s.att_index, &mh.v);
+	through_text(card.mh.s.mmt_index, card.mh.s.att_base_off, card.mh.s.att_index, card.mh.v, half, &mh.s.att_index,
+		     &mh.v);
 	ck_assert_uint_eq(mh.v, card.mh.v);
 	ck_assert_uint_ne(mh.v, 0);
 	card.addr = addr;

@@ -86,7 +86,8 @@ START_TEST(register_mem__ten_bytes_stack_static__reached_by_a_peer)
 	struct {
 		unsigned char *base;
 		uint32_t len;
-	} rows[] = {{ten, 10}, {stack, sizeof(stack)}, {static_memory, sizeof(static_memory)}, {odd + 3, 100000}, {odd, 1}};
+	} rows[] = {
+		{ten, 10}, {stack, sizeof(stack)}, {static_memory, sizeof(static_memory)}, {odd + 3, 100000}, {odd, 1}};
 	struct side side;
 	glex_mem_handle_t mh;
 	size_t i;
@@ -108,7 +109,8 @@ START_TEST(register_mem__two_gigabytes__last_byte_is_reached)
 {
 	const uint64_t len = UINT64_C(2) << 30;
 	struct peer peer = peer_start(visitor, &_i);
-	unsigned char *huge = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	unsigned char *huge =
+		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct side side;
 	glex_mem_handle_t mh;
 
@@ -128,7 +130,8 @@ START_TEST(register_mem__six_gigabytes__offset_counts_to_four)
 {
 	const uint64_t len = UINT64_C(6) << 30;
 	struct peer peer = peer_start(visitor, &_i);
-	unsigned char *huge = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	unsigned char *huge =
+		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct side side;
 	glex_mem_handle_t mh;
 
@@ -373,7 +376,8 @@ START_TEST(alloc__any_length__zeroed_page_aligned_and_reached)
 			if (((unsigned char *)mem)[j])
 				ck_abort_msg("byte %zu is not zero", j);
 		OK(glex_register_mem(side.ep, mem, lens[i], RW, &mh));
-		let_visit(&side, peer.fd, mem, mh, (uint32_t)(lens[i] / 2), (uint32_t)(lens[i] - lens[i] / 2 > 9000 ? 9000 : 1));
+		let_visit(&side, peer.fd, mem, mh, (uint32_t)(lens[i] / 2),
+			  (uint32_t)(lens[i] - lens[i] / 2 > 9000 ? 9000 : 1));
 		OK(glex_deregister_mem(side.ep, mh));
 		OK(glex_free(side.dev, mem));
 	}
@@ -451,7 +455,8 @@ static _Atomic bool enough;
 
 static void *come_and_go(void *arg)
 {
-	struct glex_ep_attr attr = {.type = GLEX_EP_TYPE_FAST, .num = GLEX_ANY_EP_NUM, .mpq_capacity = 2, .eq_capacity = 2};
+	struct glex_ep_attr attr = {
+		.type = GLEX_EP_TYPE_FAST, .num = GLEX_ANY_EP_NUM, .mpq_capacity = 2, .eq_capacity = 2};
 	glex_device_handle_t dev = arg;
 	glex_mem_handle_t mh[8];
 	glex_ep_handle_t ep;

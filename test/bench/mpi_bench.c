@@ -6,8 +6,8 @@
  *   rate        windows of non-blocking messages one way, a short answer per window
  *   bandwidth   the same, told in MB (10^6 bytes) a second
  *
- * A sample is a batch of iterations between two looks at the clock, long enough
- * to fill its time; the value of a row is the median of the samples.  Any MPI
+ * A sample is a batch of iterations between two looks at the clock; the value of
+ * a row is the median of many.  Any MPI
  * will do: what is underneath, the environment decides.  --raw measures instead
  * what the machine gives, without MPI.
  */
@@ -23,8 +23,11 @@
 #include <string.h>
 
 #define WINDOW	      64
-#define MAX_SAMPLES   100
+#define MAX_SAMPLES   1000
+#define MIN_SAMPLES   3U
 #define CHECKED_BYTES (32U << 20) /* of the windows of --check, whose messages need room side by side */
+#define GROUP	      3		  /* samples per order to rank 1 */
+#define OVERTIME      4
 #define TAG	      1
 
 enum kind { LATENCY, RATE, BANDWIDTH, KINDS };
@@ -36,12 +39,12 @@ static struct {
 	bool kind[KINDS];
 	struct perf_sizes sizes[KINDS];
 	uint32_t samples;
-	double time_s; /* of one sample */
+	double time_s; /* of all samples of a row */
 	bool check;
 	bool json;
 	bool bind;
 	bool raw;
-} opt = {.kind = {true, true, true}, .samples = 5, .time_s = 0.03, .bind = true};
+} opt = {.kind = {true, true, true}, .samples = 51, .time_s = 0.06, .bind = true};
 
 /* One row while it is measured.  out and in hold slots messages of size bytes each. */
 struct row {
@@ -138,14 +141,10 @@ static void stream(struct row *row, int count)
 
 /* ---- a row --------------------------------------------------------------- */
 
-/* Rank 0 says how many iterations come; 0 ends the row. */
 static double batch(struct row *row, int count)
 {
-	double start;
+	double start = MPI_Wtime();
 
-	if (rank == 0)
-		MPI_Send(&count, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-	start = MPI_Wtime();
 	if (row->kind == LATENCY)
 		bounce(row, count);
 	else
@@ -153,32 +152,59 @@ static double batch(struct row *row, int count)
 	return MPI_Wtime() - start;
 }
 
+/* What rank 0 tells rank 1: so many batches of so many iterations; {0, 0} ends the row. */
+static void announce(int batches, int count)
+{
+	int order[2] = {batches, count};
+
+	MPI_Send(order, 2, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+}
+
 static void follow(struct row *row)
 {
 	for (;;) {
-		int count;
+		int order[2];
 
-		MPI_Recv(&count, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		if (count == 0)
+		MPI_Recv(order, 2, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		if (order[0] == 0)
 			return;
-		batch(row, count);
+		for (int i = 0; i < order[0]; i++)
+			batch(row, order[1]);
 	}
 }
 
-/* How many iterations fill a sample: doubles until a batch takes long enough to tell; that is the warm-up too. */
-static int calibrate(struct row *row)
+/* The better of two, so that a core lost for a moment does not count. */
+static double try_batch(struct row *row, int count)
 {
-	double taken = 0;
+	double first, second;
+
+	announce(2, count);
+	first = batch(row, count);
+	second = batch(row, count);
+	return first < second ? first : second;
+}
+
+/*
+ * How many iterations fill a sample: doubles until a batch takes long enough to
+ * tell, which is the warm-up too.  Samples are short and many: one that lost its
+ * core to somebody else is an outlier and does not move the median.
+ */
+static int calibrate(struct row *row, uint32_t *samples_p)
+{
+	double sample_s = opt.time_s / opt.samples, taken;
+	double until = MPI_Wtime() + OVERTIME * opt.time_s;
 	int count = 1;
 
-	batch(row, 2);
-	for (; count < 1000000; count *= 2) {
-		taken = batch(row, count);
-		if (taken >= opt.time_s / 4)
-			break;
-	}
-	if (taken < opt.time_s)
-		count = (int)(count * opt.time_s / taken) + 1;
+	*samples_p = opt.samples;
+	try_batch(row, 2);
+	while ((taken = try_batch(row, count)) < sample_s / 4 && count < 1000000 && MPI_Wtime() < until)
+		count *= 2;
+	if (taken < sample_s)
+		count = (int)(count * sample_s / taken) + 1;
+	else if (taken * MIN_SAMPLES > opt.time_s)
+		*samples_p = MIN_SAMPLES;
+	else if (count == 1)
+		*samples_p = (uint32_t)(opt.time_s / taken);
 	return count;
 }
 
@@ -221,13 +247,20 @@ static void lead(struct row *row)
 {
 	double sample[MAX_SAMPLES];
 	struct perf_stat stat;
-	int count = calibrate(row);
+	uint32_t samples, done = 0;
+	int count = calibrate(row, &samples);
+	double until = MPI_Wtime() + OVERTIME * opt.time_s;
 
-	for (uint32_t i = 0; i < opt.samples; i++)
-		sample[i] = value_of(row, batch(row, count) / count);
-	count = 0;
-	MPI_Send(&count, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-	perf_stat_of(sample, opt.samples, &stat);
+	/* In groups, so that a row ends even where other programs hold the cores. */
+	while (done < samples && (done < MIN_SAMPLES || MPI_Wtime() < until)) {
+		int group = samples - done < GROUP ? (int)(samples - done) : GROUP;
+
+		announce(group, count);
+		for (int i = 0; i < group; i++)
+			sample[done++] = value_of(row, batch(row, count) / count);
+	}
+	announce(0, 0);
+	perf_stat_of(sample, done, &stat);
 	print_row(row, &stat);
 }
 
@@ -266,8 +299,8 @@ static void usage(FILE *f)
 	      "  -t, --test LIST    latency,rate,bandwidth (all three)\n"
 	      "  -s, --sizes LIST   bytes of latency and bandwidth: 8,64,4K:1M (8:4M)\n"
 	      "  -S, --rate-sizes LIST  bytes of rate (8)\n"
-	      "  -r, --samples N    samples of a row, whose median counts (5)\n"
-	      "  -m, --time MS      how long a sample takes (30)\n"
+	      "  -r, --samples N    samples of a row, whose median counts (51; fewer where messages are large)\n"
+	      "  -m, --time MS      how long they take together (60)\n"
 	      "      --check        verify every byte; the times then include it\n"
 	      "      --json         one JSON object a row\n"
 	      "      --no-bind      do not bind the ranks to the first two cores\n"
@@ -399,7 +432,7 @@ static void print_head(void)
 	MPI_Get_library_version(version, &len);
 	version[strcspn(version, "\n")] = '\0';
 	perf_cpu_model(cpu, sizeof(cpu));
-	printf("# %s; cpu: %s; window %d; %u samples of %.0f ms; data %s\n", version, cpu, WINDOW, opt.samples,
+	printf("# %s; cpu: %s; window %d; %u samples in %.0f ms; data %s\n", version, cpu, WINDOW, opt.samples,
 	       opt.time_s * 1e3, opt.check ? "verified, which the times include" : "not verified");
 	printf("# test         size       median unit           min          max samples\n");
 }

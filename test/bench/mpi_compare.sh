@@ -28,7 +28,7 @@ usage: $prog --prefix DIR [options]
   --quick        2 rounds, few sizes, short samples: well below a minute
   --tests LIST   of latency,rate,bandwidth
   --sizes LIST   bytes: 8,64,4K:1M
-  --time MS      of a sample (20)
+  --time MS      of a row (100)
   --ways LIST    of glex,shm,tcp
   --limit S      of one run (180)
 END
@@ -49,8 +49,7 @@ tsv=
 rounds=5
 tests=latency,rate,bandwidth
 sizes=8:4M
-time_ms=20
-samples=5
+time_ms=100
 ways="glex shm tcp"
 limit_s=180
 
@@ -60,8 +59,7 @@ while [ $# -gt 0 ]; do
 	case $option in
 	--quick)
 		rounds=2
-		time_ms=4
-		samples=3
+		time_ms=40
 		sizes=8,64,512,4K,16K,64K,256K,1M,4M
 		continue
 		;;
@@ -144,7 +142,7 @@ run_way()
 {
 	environment "$1"
 	MPI_COMPARE_MARK=$mark timeout -k 5 "$limit_s" "$prefix/bin/mpiexec" -n 2 "$work/mpi_bench" \
-		-t "$tests" -s "$sizes" -m "$time_ms" -r $samples >"$work/out" 2>&1 &
+		-t "$tests" -s "$sizes" -m "$time_ms" >"$work/out" 2>&1 &
 	running=$!
 	wait $running
 	status=$?

@@ -316,40 +316,49 @@ END_TEST
 
 /* ---- threads ------------------------------------------------------------- */
 
-#define RIVALS 3
-#define ROUNDS 3000
+#define RIVALS	  2
+#define ROUNDS	  20000u
+#define OWNERS	  3
+#define SPINS_MAX 2000
 
-static pthread_barrier_t gate;
-static uint64_t contested;
-static _Atomic uint64_t next_tenant;
-static _Atomic int winners;
+static _Atomic uint32_t round_begun, rivals_done, winners;
+static _Atomic uint64_t contested, next_tenant;
+
+/* No barrier of the system's: it would let them go one after the other. */
+static void await_round(uint32_t round)
+{
+	uint32_t spins = 0;
+
+	while (atomic_load(&round_begun) < round)
+		if (++spins % SPINS_MAX == 0)
+			sched_yield();
+}
 
 static void *revoke_and_reuse(void *arg)
 {
-	(void)arg;
-	for (int round = 0; round < ROUNDS; round++) {
-		pthread_barrier_wait(&gate);
-		if (emu_mmt_revoke(nic, contested, OURS, EP)) {
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		await_round(round);
+		if (emu_mmt_revoke(nic, atomic_load(&contested), OURS, EP)) {
 			atomic_fetch_add(&winners, 1);
 			atomic_store(&next_tenant, enter(2, THEIRS, EP));
 		}
-		pthread_barrier_wait(&gate);
+		atomic_fetch_add(&rivals_done, 1);
 	}
-	return NULL;
+	return arg;
 }
 
 START_TEST(revoke__by_many_threads_at_once__one_wins_and_the_next_tenant_stays)
 {
 	pthread_t threads[RIVALS];
 
-	pthread_barrier_init(&gate, NULL, RIVALS + 1);
 	for (int t = 0; t < RIVALS; t++)
 		ck_assert_int_eq(pthread_create(&threads[t], NULL, revoke_and_reuse, NULL), 0);
-	for (int round = 0; round < ROUNDS; round++) {
-		contested = enter(1, OURS, EP);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		atomic_store(&contested, enter(1, OURS, EP));
 		atomic_store(&winners, 0);
-		pthread_barrier_wait(&gate);
-		pthread_barrier_wait(&gate);
+		atomic_store(&rivals_done, 0);
+		atomic_store(&round_begun, round);
+		UNIT_WAIT(atomic_load(&rivals_done) == RIVALS);
 		UNIT_CHECK(atomic_load(&winners) == 1);
 		UNIT_CHECK(is_known(atomic_load(&next_tenant)) && used() == 1);
 		UNIT_CHECK(emu_mmt_revoke(nic, atomic_load(&next_tenant), THEIRS, EP));
@@ -439,18 +448,18 @@ static void *register_own(void *arg)
 
 START_TEST(register__many_sessions_at_once__each_keeps_its_own)
 {
-	uint32_t sessions[RIVALS];
-	pthread_t threads[RIVALS];
+	uint32_t sessions[OWNERS];
+	pthread_t threads[OWNERS];
 	uint32_t left, freed = 0;
 
-	for (uint32_t t = 0; t < RIVALS; t++) {
+	for (uint32_t t = 0; t < OWNERS; t++) {
 		sessions[t] = OURS + t;
 		ck_assert_int_eq(pthread_create(&threads[t], NULL, register_own, &sessions[t]), 0);
 	}
-	for (int t = 0; t < RIVALS; t++)
+	for (int t = 0; t < OWNERS; t++)
 		pthread_join(threads[t], NULL);
 	left = used();
-	for (uint32_t t = 0; t < RIVALS; t++)
+	for (uint32_t t = 0; t < OWNERS; t++)
 		freed += emu_mmt_reclaim(nic, sessions[t], UINT32_MAX);
 	ck_assert_uint_eq(freed, left);
 	ck_assert_uint_eq(used(), 0);

@@ -87,7 +87,7 @@ END_TEST
 
 /* ---- copies that are watched --------------------------------------------- */
 
-#define COPIES 4000
+#define COPIES 1500
 
 static _Alignas(16) unsigned char watched[4096 + 16];
 static _Atomic uint32_t acknowledged;

@@ -476,12 +476,27 @@ static void finish(const struct search *search, const struct state *from)
 		UNIT_CHECK(emu_ring_peek(&ring, search->first + n));
 }
 
+/* Those that have claimed something: they come in the order of their numbers. */
+static uint8_t sessions_of(const struct state *state)
+{
+	uint8_t sessions = 0;
+
+	for (uint8_t n = 0; n < state->claimed; n++)
+		if (state->owner[n] >= sessions)
+			sessions = (uint8_t)(state->owner[n] + 1);
+	return sessions;
+}
+
 static void explore_session(struct search *search, const struct state *from, uint8_t s)
 {
 	struct state next = *from;
 	uint8_t bit = (uint8_t)(1u << s);
 
-	if (!(from->dead & bit)) {
+	if (s >= sessions_of(from)) {
+		/* None of them has done anything yet, so one stands for all. */
+		if (s == sessions_of(from) && from->claimed < search->claims)
+			try_claim(search, from, s);
+	} else if (!(from->dead & bit)) {
 		if (from->claimed < search->claims)
 			try_claim(search, from, s);
 		for (uint8_t n = from->consumed; n < from->claimed; n++)

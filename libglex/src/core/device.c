@@ -34,6 +34,7 @@ static void empty_queue(struct glexi_queue *queue)
 	queue->ring.mask = 0;
 	atomic_init(&queue->read, 0);
 	atomic_init(&queue->probe, 0);
+	atomic_init(&queue->lock.held, 0); /* the thread that held it is not in the child */
 }
 
 static void before_fork(void)
@@ -57,6 +58,7 @@ static void in_child(void)
 			empty_queue(&ep->mpq);
 			empty_queue(&ep->eq);
 			empty_queue(&ep->err);
+			atomic_init(&ep->post_lock.held, 0);
 		}
 		the_device->ops->forked(the_device);
 		the_device = NULL; /* leaked on purpose: the child's copies of the parent's handles point to it */
@@ -177,8 +179,8 @@ glex_ret_t glex_close_device(glex_device_handle_t handle)
 		dev->opens--;
 		free_if_unused(dev);
 		ret = GLEX_SUCCESS;
-	} else if (dev != the_device && the_device == NULL && glexi_is_lost(dev)) {
-		ret = GLEX_SYS_ERR; /* a forked child closes its parent's */
+	} else if (dev != the_device && glexi_is_forked(dev)) {
+		ret = GLEX_SYS_ERR; /* a child closes its parent's, which lives as long as the child */
 	}
 	pthread_mutex_unlock(&mutex);
 	return ret;

@@ -69,8 +69,7 @@ glex_ret_t glex_destroy_ep(glex_ep_handle_t handle)
 
 	if (!ep)
 		return GLEX_INVALID_PARAM;
-	/* relaxed: a flag that only goes up */
-	if (atomic_load_explicit(&ep->dev->lost, memory_order_relaxed) == GLEXI_FORKED)
+	if (glexi_is_forked(ep->dev))
 		return GLEX_SYS_ERR;
 	ep->dev->ops->ep_destroy(ep);
 	glexi_device_remove_ep(ep->dev, ep);
@@ -84,6 +83,8 @@ glex_ret_t glex_query_ep(glex_ep_handle_t handle, struct glex_ep_attr *attr)
 
 	if (!ep || !attr)
 		return GLEX_INVALID_PARAM;
+	if (glexi_is_forked(ep->dev))
+		return GLEX_SYS_ERR;
 	*attr = ep->attr;
 	return GLEX_SUCCESS;
 }
@@ -94,6 +95,8 @@ glex_ret_t glex_get_ep_addr(glex_ep_handle_t handle, glex_ep_addr_t *addr)
 
 	if (!ep || !addr)
 		return GLEX_INVALID_PARAM;
+	if (glexi_is_forked(ep->dev))
+		return GLEX_SYS_ERR;
 	*addr = ep->addr;
 	return GLEX_SUCCESS;
 }

@@ -64,6 +64,5 @@ glex_ret_t glex_discard_probed_event(glex_ep_handle_t handle)
 
 	if (!ep)
 		return GLEX_INVALID_PARAM;
-	glexi_queue_discard(&ep->eq);
-	return GLEX_SUCCESS;
+	return glexi_queue_discard(ep, &ep->eq);
 }

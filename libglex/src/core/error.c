@@ -51,6 +51,8 @@ glex_ret_t glex_poll_error_req(glex_ep_handle_t handle, uint32_t *num, struct gl
 
 	if (!ep || !num)
 		return GLEX_INVALID_PARAM;
+	if (glexi_is_forked(ep->dev))
+		return GLEX_SYS_ERR;
 	room = *num;
 	if (!glexi_queue_has(&ep->err, glexi_queue_read(&ep->err))) {
 		*num = 0;

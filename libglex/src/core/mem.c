@@ -46,5 +46,7 @@ glex_ret_t glex_free(glex_device_handle_t handle, void *addr)
 
 	if (!dev || !addr)
 		return GLEX_INVALID_PARAM;
+	if (glexi_is_forked(dev))
+		return GLEX_SYS_ERR;
 	return dev->ops->free(dev, addr);
 }

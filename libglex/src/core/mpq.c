@@ -111,8 +111,7 @@ glex_ret_t glex_discard_probed_mp(glex_ep_handle_t handle)
 
 	if (!ep)
 		return GLEX_INVALID_PARAM;
-	glexi_queue_discard(&ep->mpq);
-	return GLEX_SUCCESS;
+	return glexi_queue_discard(ep, &ep->mpq);
 }
 
 glex_ret_t glex_receive_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep_addr_t *src, void *data, uint32_t *len)

@@ -98,6 +98,13 @@ static inline bool glexi_is_lost(const struct glexi_device *dev)
 	return GLEXI_UNLIKELY(atomic_load_explicit(&dev->lost, memory_order_relaxed) != GLEXI_PRESENT);
 }
 
+/* A child's copy of its parent's object: no call may do anything with it. */
+static inline bool glexi_is_forked(const struct glexi_device *dev)
+{
+	/* relaxed: set before the child runs */
+	return GLEXI_UNLIKELY(atomic_load_explicit(&dev->lost, memory_order_relaxed) == GLEXI_FORKED);
+}
+
 /* Adds to a counter whose only writer holds a lock of the endpoint. */
 static inline void glexi_count(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -134,8 +141,8 @@ glex_ret_t glexi_queue_wait(struct glexi_ep *ep, struct glexi_queue *queue, int6
 /* What an empty poll returns: `none`, or GLEX_SYS_ERR once the device is known to be lost. */
 glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_queue *queue, glex_ret_t none);
 
-/* Everything probed is given back. */
-void glexi_queue_discard(struct glexi_queue *queue);
+/* Everything probed is given back.  GLEX_SYS_ERR in a forked child. */
+glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue);
 
 /* When a wait of timeout ms that begins now ends; INT64_MAX: never. */
 int64_t glexi_deadline(int32_t timeout);

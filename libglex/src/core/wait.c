@@ -96,10 +96,12 @@ glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_queue *queue, gle
 	return none;
 }
 
-void glexi_queue_discard(struct glexi_queue *queue)
+glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue)
 {
 	uint32_t read, probe;
 
+	if (glexi_is_forked(ep->dev))
+		return GLEX_SYS_ERR;
 	glexi_lock(&queue->lock);
 	read = glexi_queue_read(queue);
 	probe = atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock */
@@ -109,6 +111,7 @@ void glexi_queue_discard(struct glexi_queue *queue)
 		glexi_count(queue->taken, probe - read);
 	}
 	glexi_unlock(&queue->lock);
+	return GLEX_SUCCESS;
 }
 
 /* Spins or yields until `until`; true when something came. */

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# tap.sh - what the stories of test/integ share: results, deadlines, and what is
+# left of a glexd.  A story sources it, uses a job of its own (GLEX_JOB), and ends
+# with `finish`.
+
+build=${abs_top_builddir:-$PWD}
+export GLEX_GLEXD=${GLEX_GLEXD:-$build/emulator/glexd/glexd}
+story=$(basename "$0" .sh)
+export GLEX_JOB=$story-$$
+unset GLEX_SOCKET
+uid=$(id -u)
+count=0
+failed=0
+work=$(mktemp -d)
+cleanup() { :; }
+trap 'cleanup; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# need FILE...: these must have been built
+need() {
+	for file in "$@"; do
+		[ -x "$file" ] || {
+			echo "1..0 # SKIP there is no $file"
+			exit 77
+		}
+	done
+}
+
+# result STATUS NAME: a line of TAP; what the programs said goes along with a failure
+result() {
+	count=$((count + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $count - $2"
+		return
+	fi
+	failed=1
+	echo "not ok $count - $2"
+	for file in "$work"/*; do
+		[ -f "$file" ] && sed "s|^|# ${file##*/}: |" "$file" | tail -n 20
+	done
+}
+
+skip() {
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP $2"
+}
+
+finish() {
+	echo "1..$count"
+	exit "$failed"
+}
+
+# within SECONDS COMMAND...: true as soon as the command is
+within() {
+	local end=$((SECONDS + $1 + 1))
+	shift
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.02
+	done
+}
+
+# says TEXT FILE: the file in $work has the text
+says() {
+	grep -qF -e "$1" "$work/$2"
+}
+
+# The glexds of this job, a pid a line; one that has ended and waits for its parent does not count.
+glexds() {
+	local name="@glex-$uid-$GLEX_JOB" dir
+	for dir in /proc/[0-9]*; do
+		if tr '\0' ' ' 2>/dev/null <"$dir/cmdline" | grep -qF -e "--socket $name "; then
+			echo "${dir#/proc/}"
+		fi
+	done
+}
+
+no_glexd() {
+	[ -z "$(glexds)" ]
+}
+
+one_glexd() {
+	[ "$(glexds | wc -l)" = 1 ]
+}
+
+no_socket() {
+	! grep -qF -e "@glex-$uid-$GLEX_JOB" /proc/net/unix
+}

@@ -1,0 +1,55 @@
+# Unit tests of the hardware model and of the consumer's side of the queues; the
+# load tests that go with them, which need no Check.
+EXTRA_DIST += test/unit/unit.mk
+check_PROGRAMS += test/stress/ring
+TESTS += test/stress/ring
+test_stress_ring_SOURCES = test/stress/ring.c test/stress/ring_stress.c test/stress/ring_stress.h
+test_stress_ring_CFLAGS = $(AM_CFLAGS) -pthread
+test_stress_ring_LDADD = emulator/nic/libemunic.la -lpthread
+
+if HAVE_CHECK
+glex_model_tests = \
+	test/unit/test_exec \
+	test/unit/test_mmt \
+	test/unit/test_move \
+	test/unit/test_queue \
+	test/unit/test_ring \
+	test/unit/test_ring_stress \
+	test/unit/test_vport
+check_PROGRAMS += $(glex_model_tests)
+TESTS += $(glex_model_tests)
+
+# What test_queue puts together by hand needs of the library, whose own symbols are hidden.
+check_LTLIBRARIES += test/unit/libqueue.la
+endif
+
+test_unit_libqueue_la_SOURCES = \
+	libglex/src/core/device.c libglex/src/core/eq.c libglex/src/core/error.c \
+	libglex/src/core/mpq.c libglex/src/core/priv.h libglex/src/core/wait.c
+test_unit_libqueue_la_CFLAGS = $(AM_CFLAGS) -pthread
+
+glex_model_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
+glex_model_libs = emulator/nic/libemunic.la $(CHECK_LIBS) -lpthread
+
+test_unit_test_exec_SOURCES = test/unit/test_exec.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
+test_unit_test_exec_CFLAGS = $(glex_model_cflags)
+test_unit_test_exec_LDADD = $(glex_model_libs)
+test_unit_test_mmt_SOURCES = test/unit/test_mmt.c test/unit/unit.h
+test_unit_test_mmt_CFLAGS = $(glex_model_cflags)
+test_unit_test_mmt_LDADD = $(glex_model_libs)
+test_unit_test_move_SOURCES = test/unit/test_move.c test/unit/unit.h
+test_unit_test_move_CFLAGS = $(glex_model_cflags)
+test_unit_test_move_LDADD = $(glex_model_libs)
+test_unit_test_queue_SOURCES = test/unit/test_queue.c test/unit/unit.h
+test_unit_test_queue_CFLAGS = $(glex_model_cflags)
+test_unit_test_queue_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
+test_unit_test_ring_SOURCES = test/unit/test_ring.c test/unit/unit.h
+test_unit_test_ring_CFLAGS = $(glex_model_cflags)
+test_unit_test_ring_LDADD = $(glex_model_libs)
+test_unit_test_ring_stress_SOURCES = \
+	test/unit/test_ring_stress.c test/unit/unit.h test/stress/ring_stress.c test/stress/ring_stress.h
+test_unit_test_ring_stress_CFLAGS = $(glex_model_cflags)
+test_unit_test_ring_stress_LDADD = $(glex_model_libs)
+test_unit_test_vport_SOURCES = test/unit/test_vport.c test/unit/unit.h
+test_unit_test_vport_CFLAGS = $(glex_model_cflags)
+test_unit_test_vport_LDADD = $(glex_model_libs)
