@@ -118,15 +118,17 @@ static bool step(struct emu_host *host, struct port *port, const struct emu_desc
 		 uint64_t *cost_p)
 {
 	bool moves = desc->op == EMU_OP_PUT || desc->op == EMU_OP_GET;
-	uint64_t n = moves ? desc->len - port->done : desc->len;
+	uint64_t n = desc->len;
 	int status;
 
-	if (!is_sound(desc)) {
+	/* The owner may have changed it between two pieces: no longer than what was moved is not sound either. */
+	if (!is_sound(desc) || (moves && port->done > desc->len)) {
 		status = GLEX_ERR_STATUS_FORMAT;
 		n = 0;
 	} else if (!moves) {
 		status = emu_exec(host, &port->view, desc, desc->imm);
 	} else {
+		n -= port->done;
 		n = n < quantum ? n : quantum;
 		status = emu_exec_move(host, &port->view, desc, port->done, n);
 		port->done += n;
@@ -187,6 +189,8 @@ static bool serve_round(struct glexd *glexd)
 	uint32_t n;
 
 	for (n = 0;; n++) {
+		while (atomic_load_explicit(&glexd->wanted, memory_order_relaxed)) /* relaxed: a hint; the mutex orders */
+			sched_yield();
 		pthread_mutex_lock(&glexd->lock);
 		if (n >= glexd->node_room) {
 			pthread_mutex_unlock(&glexd->lock);

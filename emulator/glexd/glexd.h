@@ -8,7 +8,8 @@
  * Two threads.  The control thread runs the event loop and makes and ends
  * objects; the DMA thread executes the descriptors of NORMAL ports.  `lock`
  * guards everything reachable from struct glexd; both take it for one request
- * or one piece of a transfer.  Clients touch the segments at any time.
+ * or one quantum of a port; the control thread goes first.  Clients touch the
+ * segments at any time.
  */
 #ifndef GLEXD_H
 #define GLEXD_H
@@ -73,6 +74,7 @@ struct shared {
 
 struct glexd {
 	pthread_mutex_t lock;
+	atomic_bool wanted; /* the control thread waits for lock: the DMA thread lets it go first */
 	struct event_base *base;
 	struct event *acceptor;
 	struct event *leave; /* timer: nobody is here any more */

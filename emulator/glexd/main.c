@@ -183,18 +183,24 @@ static void on_leave(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(glexd->base);
 }
 
-static int set_up(struct glexd *glexd)
+/* What may fail for want of memory: before we go into the background, where nobody hears us. */
+static int make_engine(struct glexd *glexd)
 {
-	static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
-	struct timeval first = {.tv_sec = FIRST_CLIENT_S};
-	size_t i;
-
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* posix_fallocate then says EFBIG */
 	if (segment_create(&glexd->engine_seg, "the engine's switches", 4096) < 0)
 		return -1;
 	glexd->engine = glexd->engine_seg.base;
 	emu_seg_format(&glexd->engine->seg, EMU_MAGIC_ENGINE, glexd->engine_seg.size);
+	return 0;
+}
+
+static int set_up(struct glexd *glexd)
+{
+	static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
+	struct timeval first = {.tv_sec = FIRST_CLIENT_S};
+	size_t i;
+
 	glexd->base = event_base_new();
 	if (!glexd->base)
 		return -1;
@@ -269,6 +275,8 @@ int main(int argc, char **argv)
 			    glexd.socket, strerror(errno));
 		return 1;
 	}
+	if (make_engine(&glexd) < 0)
+		return 1;
 	if (glexd.private && detach() < 0) {
 		glexi_error("cannot go into the background: %s", strerror(errno));
 		return 1;

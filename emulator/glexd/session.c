@@ -18,6 +18,17 @@
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
 
+/*
+ * A mutex goes to whoever is running: the DMA thread, which takes it again at
+ * once, would keep it from a request for seconds where cores are scarce.
+ */
+static void lock(struct glexd *glexd)
+{
+	atomic_store_explicit(&glexd->wanted, true, memory_order_relaxed); /* relaxed: a hint; the mutex orders */
+	pthread_mutex_lock(&glexd->lock);
+	atomic_store_explicit(&glexd->wanted, false, memory_order_relaxed); /* relaxed: as above */
+}
+
 static bool reap_port(struct port *port, void *arg)
 {
 	uint32_t id = *(uint32_t *)arg, n;
@@ -74,7 +85,7 @@ void session_end(struct session *session, const char *why)
 	struct glexd *glexd = session->glexd;
 
 	glexi_debug("session %u of pid %u ends: %s", session->id, session->pid, why);
-	pthread_mutex_lock(&glexd->lock);
+	lock(glexd);
 	if (session->welcome && !session->observer) {
 		give_back(session);
 		glexd->clients--;
@@ -130,7 +141,7 @@ static ssize_t receive(int fd, struct emu_ctl_msg *msg, int *fd_p)
 	ssize_t n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
 	*fd_p = -1;
-	if (n > 0)
+	if (n >= 0) /* even an empty message can bring some */
 		take_fds(&mh, fd_p);
 	return n;
 }
@@ -168,6 +179,8 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
+		if (fd_in >= 0)
+			close(fd_in);
 		session_end(session, n == 0 ? "it closed the connection" : strerror(errno));
 		return;
 	}
@@ -177,7 +190,7 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 		if (fd_in >= 0)
 			close(fd_in);
 	} else {
-		pthread_mutex_lock(&session->glexd->lock);
+		lock(session->glexd);
 		control_serve(session, &request, fd_in, &reply, fds_out);
 		pthread_mutex_unlock(&session->glexd->lock);
 	}

@@ -432,8 +432,9 @@ glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh);
  * handle or range not of this endpoint, an event with cookie_1 0, GET with COLL.
  * GLEX_NOT_IMPLEMENTED: collective flags.
  *
- * Memory order: the bytes of one PUT become visible in ascending order, its last
- * naturally aligned word (up to 8 bytes) at the very end; a remote event after
+ * Memory order: the last naturally aligned word of a PUT (up to 8 bytes) becomes
+ * visible after all its other bytes, and up to 128 bytes become visible in
+ * ascending order, so a target may poll its memory for them; a remote event after
  * all of them; a local event of a PUT after the data is in place, of a GET
  * after it has arrived.
  */

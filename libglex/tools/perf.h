@@ -266,7 +266,7 @@ PERF_INLINE void perf_wait_word(struct perf_side *s, const uint64_t *word, uint6
 {
 	int spins = 0;
 
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != want) {
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != want) { /* relaxed: stronger, pairs with the NIC */
 		if (__builtin_expect(++spins == s->spins, 0)) {
 			perf_wait_word_slow(s, word, want);
 			return;

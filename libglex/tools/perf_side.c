@@ -109,7 +109,7 @@ void perf_wait_word_slow(struct perf_side *s, const uint64_t *word, uint64_t wan
 {
 	uint64_t until = deadline_of(s);
 
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != want) {
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != want) { /* relaxed: stronger, pairs with the NIC */
 		if (perf_now_ns() > until)
 			perf_fail(s, "no PUT arrived for %u s", s->opt->deadline_s);
 		sched_yield();

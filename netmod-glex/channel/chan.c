@@ -39,6 +39,7 @@ static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	ch->max_rdma = dev.max_rdma_data_len;
+	ch->exposed_max = glexch_region_share(dev.mmt_units, params->sharers);
 	attr.num = GLEX_ANY_EP_NUM;
 	attr.key = params->key;
 	attr.mpq_capacity = glexch_credit_plan(ch, params->peers, params->credits, &dev);

@@ -69,6 +69,7 @@ struct glexch_params {
 	uint32_t credits;    /* MPs a peer may have under way, 1 to 255 */
 	uint32_t blocks;     /* for sending and receiving together, at least 4 */
 	uint32_t block_size; /* bytes, a multiple of 64 */
+	uint32_t sharers;    /* processes that share this one's memory table */
 };
 
 /* How to reach a process: what its card says. */
@@ -168,8 +169,13 @@ static inline uint32_t glexch_region_count(uint64_t len)
 	return (uint32_t)((len + GLEXCH_REGION_BYTES - 1) / GLEXCH_REGION_BYTES);
 }
 
-/* Lets peers GET from buf: fills glexch_region_count(len) handles, or none. */
-glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, uint64_t *handles);
+/*
+ * Lets peers GET from buf: fills glexch_region_count(len) handles, or none.
+ * GLEX_NO_MEM_RESOURCE: the memory table has no room, or this process uses its
+ * share of it.  wanted: the peer is waiting for it; those have a share of their
+ * own, so that what nobody fetches yet cannot keep out what would be fetched at once.
+ */
+glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, uint64_t *handles);
 void glexch_unexpose(struct glexch *ch, uint64_t len, const uint64_t *handles);
 
 /*

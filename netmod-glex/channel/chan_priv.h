@@ -198,6 +198,8 @@ struct glexch {
 	uint32_t start_grant;
 	uint32_t mpq_pool; /* slots of the MPQ promised to nobody */
 	uint32_t next_chan;
+	uint32_t exposed;     /* regions exposed now */
+	uint32_t exposed_max; /* without being asked for; twice as many in all */
 	struct glexch_conn **hash;
 	uint32_t hash_mask;
 	uint32_t conns;
@@ -269,6 +271,7 @@ void glexch_sr_drop(struct glexch_conn *conn, int tell);
 
 /* ---- rndv.c -------------------------------------------------------------- */
 
+uint32_t glexch_region_share(uint32_t units, uint32_t sharers);
 void glexch_rndv_run(struct glexch *ch);
 void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_rndv_drop(struct glexch_conn *conn, int tell);

@@ -13,7 +13,11 @@
  *
  * I1  A piece under way has a slot of ch->pieces; its event names slot and
  *     generation, so one that comes late changes nothing.
- * I2  done is called by glexch_rndv_run and glexch_rndv_drop only: never inside
+ * I2  A process exposes no more than a share of the memory table unasked, as much
+ *     again for peers that wait, and registers its own side for GLEXCH_PIECES
+ *     gets at most: the table is never full of what only more registrations
+ *     could finish.
+ * I3  done is called by glexch_rndv_run and glexch_rndv_drop only: never inside
  *     glexch_get, and with the get off the list.
  */
 #include "chan_priv.h"
@@ -22,6 +26,7 @@
 
 #define GLEXCH_PIECE_BYTES  (1u << 20)
 #define GLEXCH_POSTS_MAX    8	  /* pieces posted in one round */
+#define GLEXCH_SHARE_MIN    4	  /* regions */
 #define GLEXCH_REGISTER_GAP 0x3fu /* rounds between attempts while the memory table is full */
 
 struct glexch_get {
@@ -46,10 +51,20 @@ static uint64_t glexch_region_len(uint64_t len, uint64_t start)
 	return len - start < GLEXCH_REGION_BYTES ? len - start : GLEXCH_REGION_BYTES;
 }
 
-glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, uint64_t *handles)
+uint32_t glexch_region_share(uint32_t units, uint32_t sharers)
+{
+	uint32_t share = units / (8 * (sharers ? sharers : 1));
+
+	return share > GLEXCH_SHARE_MIN ? share : GLEXCH_SHARE_MIN;
+}
+
+glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, uint64_t *handles)
 {
 	uint32_t i, n = glexch_region_count(len);
+	uint32_t most = wanted ? 2 * ch->exposed_max : ch->exposed_max;
 
+	if (ch->exposed && ch->exposed + n > most) /* I2; a single buffer may be of any length */
+		return GLEX_NO_MEM_RESOURCE;
 	for (i = 0; i < n; i++) {
 		uint64_t start = i * GLEXCH_REGION_BYTES;
 		glex_mem_handle_t mh;
@@ -61,6 +76,7 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, uint64_t *h
 			return ret;
 		}
 		handles[i] = mh.v;
+		ch->exposed++;
 	}
 	return GLEX_SUCCESS;
 }
@@ -74,6 +90,7 @@ void glexch_unexpose(struct glexch *ch, uint64_t len, const uint64_t *handles)
 
 		glex_deregister_mem(ch->ep, mh);
 	}
+	ch->exposed -= n;
 }
 
 /* ---- posting ------------------------------------------------------------- */
@@ -105,7 +122,7 @@ static int glexch_get_open_region(struct glexch *ch, struct glexch_get *get)
 	return ret == GLEX_SUCCESS;
 }
 
-static uint32_t glexch_piece_take(struct glexch *ch)
+static uint32_t glexch_piece_find(struct glexch *ch)
 {
 	uint32_t i;
 
@@ -124,11 +141,10 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	uint32_t slot;
 	glex_ret_t ret;
 
-	if (get->pos == get->len || get->failed || (in_region == 0 && get->under_way) ||
-	    !glexch_get_open_region(ch, get))
+	if (get->pos == get->len || get->failed || (in_region == 0 && get->under_way))
 		return 0;
-	slot = glexch_piece_take(ch);
-	if (slot == GLEXCH_NONE)
+	slot = glexch_piece_find(ch);
+	if (slot == GLEXCH_NONE || !glexch_get_open_region(ch, get)) /* I2: in this order */
 		return 0;
 	if (n > get->len - get->pos)
 		n = get->len - get->pos;
@@ -202,7 +218,7 @@ static void glexch_get_unlink(struct glexch *ch, struct glexch_get *get)
 static void glexch_get_finish(struct glexch *ch, struct glexch_get *get, int failed)
 {
 	glexch_get_unlink(ch, get);
-	get->done(get->arg, failed); /* I2 */
+	get->done(get->arg, failed); /* I3 */
 	free(get);
 }
 

@@ -9,7 +9,7 @@
  *      lmt_done_send         <--- DONE ----------  complete
  *      unexpose, complete
  *
- * A sender that finds the memory table full sends an RTS without handles:
+ * A sender that has used up its share of the memory table sends an RTS without handles:
  *
  *      RTS {length, none} ---------------------->  lmt_start_recv
  *      lmt_start_send        <--- CTS -----------
@@ -84,11 +84,11 @@ static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
 }
 
 /* Fills the handles; a full table is no error, it leaves count 0. */
-static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt)
+static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt, int wanted)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_cookie *cookie = lmt->cookie;
-	glex_ret_t ret = glexch_expose(MPID_nem_glex.ch, lmt->buf, cookie->len, cookie->handles);
+	glex_ret_t ret = glexch_expose(MPID_nem_glex.ch, lmt->buf, cookie->len, wanted, cookie->handles);
 
 	lmt->exposed = ret == GLEX_SUCCESS;
 	cookie->count = lmt->exposed ? glexch_region_count(cookie->len) : 0;
@@ -125,7 +125,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		MPIR_ERR_CHECK(mpi_errno);
 		lmt->buf = lmt->tmp;
 	}
-	mpi_errno = MPID_nem_glex_lmt_expose(lmt);
+	mpi_errno = MPID_nem_glex_lmt_expose(lmt, 0);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
 	return mpi_errno;
@@ -152,7 +152,7 @@ fn_fail:
 /* Exposes a buffer late and tells the receiver.  0: the table is still full. */
 static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 {
-	int mpi_errno = MPID_nem_glex_lmt_expose(lmt);
+	int mpi_errno = MPID_nem_glex_lmt_expose(lmt, 1);
 
 	if (mpi_errno == MPI_SUCCESS && !lmt->exposed)
 		return 0;

@@ -1,6 +1,6 @@
 # Tests of the endpoint API against a running glexd, and the stories about processes.
 if HAVE_CHECK
-check_LTLIBRARIES = test/lib/libside.la
+check_LTLIBRARIES += test/lib/libside.la
 test_lib_libside_la_SOURCES = \
 	test/lib/peer.c test/lib/peer.h \
 	test/lib/raw.c test/lib/raw.h \

@@ -273,6 +273,7 @@ glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *
 	(void)dev;
 	memset(attr, 0, sizeof(*attr));
 	attr->max_rdma_data_len = 1u << 27;
+	attr->mmt_units = REGIONS;
 	attr->def_ep_mpq_capacity = fake.def_capacity;
 	attr->def_ep_eq_capacity = SLOTS;
 	attr->max_ep_mpq_capacity = SLOTS;

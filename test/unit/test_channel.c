@@ -123,7 +123,7 @@ static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, o
 
 static void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
 {
-	struct glexch_params params = {&ops, 100u + (unsigned)i, peers, credits, blocks, 4096};
+	struct glexch_params params = {&ops, 100u + (unsigned)i, peers, credits, blocks, 4096, 1};
 	char card[GLEXCH_CARD_MAX];
 
 	memset(&procs[i], 0, sizeof(procs[i]));
@@ -252,8 +252,8 @@ END_TEST
 START_TEST(open__parameters_out_of_range__are_refused)
 {
 	static const struct glexch_params bad[] = {
-		{&ops, 1, 1, 0, 64, 4096},  {&ops, 1, 1, 256, 64, 4096}, {&ops, 1, 1, 16, 2, 4096},
-		{&ops, 1, 1, 16, 64, 4097}, {&ops, 1, 1, 16, 64, 0},
+		{&ops, 1, 1, 0, 64, 4096, 1},  {&ops, 1, 1, 256, 64, 4096, 1}, {&ops, 1, 1, 16, 2, 4096, 1},
+		{&ops, 1, 1, 16, 64, 4097, 1}, {&ops, 1, 1, 16, 64, 0, 1},
 	};
 	struct glexch *ch;
 
@@ -486,8 +486,6 @@ END_TEST
 START_TEST(peer__dies__everything_of_it_fails_once)
 {
 	struct end *a;
-	uint64_t handle = 1;
-	uint8_t buf[10];
 
 	start((unsigned)_i, 16, 8);
 	a = &procs[0].main_end;
@@ -509,8 +507,6 @@ START_TEST(peer__dies__everything_of_it_fails_once)
 	ck_assert(glexch_quiet(procs[0].ch));
 	send_message(a, 10); /* fails at once */
 	ck_assert_int_eq(a->done, a->queued);
-	(void)handle;
-	(void)buf;
 	stop();
 }
 END_TEST
@@ -637,7 +633,7 @@ START_TEST(get__several_megabytes__arrive)
 
 	connected((unsigned)_i);
 	fill(src, 5, 0, n);
-	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, &handle), GLEX_SUCCESS);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, 0, &handle), GLEX_SUCCESS);
 	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, n, &handle, on_got, &got));
 	ck_assert_int_eq(got.done, 0);
 	for (int i = 0; i < STEPS && !got.done; i++)
@@ -659,7 +655,7 @@ START_TEST(get__memory_table_full__waits_for_room)
 	uint64_t handle;
 
 	connected(1);
-	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), &handle), GLEX_SUCCESS);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &handle), GLEX_SUCCESS);
 	fake.regions_max = fake.regions;
 	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &handle, on_got, &got));
 	for (int i = 0; i < 500; i++)
@@ -671,6 +667,25 @@ START_TEST(get__memory_table_full__waits_for_room)
 	ck_assert_int_eq(got.done, 1);
 	ck_assert_int_eq(got.failed, 0);
 	glexch_unexpose(procs[0].ch, sizeof(src), &handle);
+	stop();
+}
+END_TEST
+
+START_TEST(expose__share_used_up__is_refused_unless_wanted)
+{
+	uint64_t handles[64];
+	uint8_t src[1];
+	int n, wanted;
+
+	connected(1);
+	for (n = 0; glexch_expose(procs[0].ch, src, 1, 0, &handles[n]) == GLEX_SUCCESS; n++)
+		ck_assert_int_lt(n, 32);
+	for (wanted = 0; glexch_expose(procs[0].ch, src, 1, 1, &handles[n + wanted]) == GLEX_SUCCESS; wanted++)
+		ck_assert_int_lt(wanted, 32);
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_eq(wanted, n);
+	while (n + wanted)
+		glexch_unexpose(procs[0].ch, 1, &handles[n + --wanted]);
 	stop();
 }
 END_TEST
@@ -747,6 +762,7 @@ static TCase *get_case(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, get__several_megabytes__arrive, 1, 4);
 	tcase_add_test(tc, get__memory_table_full__waits_for_room);
+	tcase_add_test(tc, expose__share_used_up__is_refused_unless_wanted);
 	tcase_add_test(tc, get__peer_dies__fails_once);
 	tcase_add_test(tc, region_count__around_the_limit__covers_all);
 	return tc;

@@ -493,6 +493,7 @@ static Suite *mmt_suite(void)
 	tcase_add_test(revoke, reclaim__endpoint__frees_that_session_s_regions_there_only);
 	tcase_add_test(revoke, reclaim__session_died_while_registering__entry_is_free);
 	tcase_add_test(revoke, reclaim__endpoint_while_registering_on_another__entry_stays_claimed);
+	tcase_set_timeout(race, 300); /* with a sanitizer, on a busy machine */
 	tcase_add_checked_fixture(race, setup, teardown);
 	tcase_add_test(race, revoke__by_many_threads_at_once__one_wins_and_the_next_tenant_stays);
 	tcase_add_test(race, find__entry_is_registered_anew_all_the_time__never_a_mixed_region);

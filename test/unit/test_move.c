@@ -540,6 +540,7 @@ static Suite *move_suite(void)
 	tcase_add_loop_test(copy, copy__any_length_and_alignment__exact_bytes_and_no_others, 0, 16);
 	tcase_add_loop_test(copy, copy__overlapping__as_memmove, 0, 8);
 	tcase_add_test(copy, tail_of__end_and_length__is_the_last_aligned_word);
+	tcase_set_timeout(watched_copy, 300); /* with a sanitizer, on a busy machine */
 	tcase_add_loop_test(watched_copy, copy__last_word_seen__all_bytes_are_there, 0, WRITERS);
 	tcase_add_test(watched_copy, copy__up_to_128_bytes__visible_in_ascending_order);
 	tcase_add_checked_fixture(move, setup, NULL);

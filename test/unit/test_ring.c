@@ -338,7 +338,6 @@ END_TEST
 
 #define MODEL_CAPACITY 4
 #define MODEL_CLAIMS   6
-#define MODEL_SESSIONS 3
 #define SESSION_OF(s)  ((uint32_t)(s) + 20)
 
 enum status { UNPUBLISHED, PUBLISHED, DISCARDED };
@@ -552,7 +551,7 @@ static const struct {
 	uint32_t first, capacity;
 	uint8_t sessions, claims;
 } searches[] = {
-	{0, 4, 2, 6}, {NEAR_END, 4, 2, 6}, {NEAR_END, 2, 2, 6}, {0, 1, 2, 5}, {NEAR_END, 2, 3, 6}, {0, 4, 3, 5},
+	{0, 4, 2, 6}, {NEAR_END, 4, 2, 6}, {NEAR_END, 2, 2, 6}, {0, 1, 2, 5}, {NEAR_END, 2, 3, 6}, {0, 4, 3, 6},
 };
 
 #define SEARCHES 6
@@ -664,6 +663,7 @@ static Suite *ring_suite(void)
 	tcase_add_loop_test(reap, reap__after_laps__takes_only_what_is_left, 0, FIRSTS);
 	tcase_add_loop_test(reap, reap__full_of_one_dead_session__all_discarded, 0, FIRSTS);
 	tcase_add_loop_test(reap, reap__capacity_one__is_discarded_and_goes_on, 0, FIRSTS);
+	tcase_set_timeout(race, 300); /* with a sanitizer, on a busy machine */
 	tcase_add_checked_fixture(race, NULL, teardown);
 	tcase_add_loop_test(race, reap__every_interleaving__discards_what_the_dead_left_and_nothing_else, 0, SEARCHES);
 	tcase_add_test(race, reap__claims_raced_by_threads__each_slot_has_its_owner);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cfg/log.h"
@@ -84,8 +85,15 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 /* A sealed memfd of len bytes; -1 with errno. */
 static int make_memory(uint64_t len)
 {
-	int fd = memfd_create("glex_alloc", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
+	struct rlimit limit;
+	int fd, error;
 
+	/* Beyond it the system would not only refuse, but send a signal that ends the process. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && len > limit.rlim_cur) {
+		errno = EFBIG;
+		return -1;
+	}
+	fd = memfd_create("glex_alloc", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -1;
 	error = posix_fallocate(fd, 0, (off_t)len);
