@@ -189,7 +189,8 @@ static bool serve_round(struct glexd *glexd)
 	uint32_t n;
 
 	for (n = 0;; n++) {
-		while (atomic_load_explicit(&glexd->wanted, memory_order_relaxed)) /* relaxed: a hint; the mutex orders */
+		while (atomic_load_explicit(&glexd->wanted,
+					    memory_order_relaxed)) /* relaxed: a hint; the mutex orders */
 			sched_yield();
 		pthread_mutex_lock(&glexd->lock);
 		if (n >= glexd->node_room) {
