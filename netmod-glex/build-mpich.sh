@@ -497,7 +497,7 @@ put_into_prefix()
 	say "installed into $prefix"
 }
 
-# One program compiled, linked and run for one rank with tcp: the wrapper and the run paths hold.
+# One program compiled, linked and run for one rank: the wrapper and the run paths hold, and glexd starts.
 check_prefix()
 {
 	local tmp log
@@ -506,7 +506,7 @@ check_prefix()
 	printf '%s\n' '#include <mpi.h>' \
 		'int main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }' >"$tmp/hello.c"
 	if ! (cd "$tmp" && "$prefix/bin/mpicc" hello.c -o hello &&
-		env -u GLEX_CACHE_DIR MPIR_CVAR_NEMESIS_NETMOD=tcp "$prefix/bin/mpiexec" -launcher fork -n 1 ./hello) >"$log" 2>&1; then
+		env -u GLEX_CACHE_DIR "$prefix/bin/mpiexec" -launcher fork -n 1 ./hello) >"$log" 2>&1; then
 		sed 's/^/    /' "$log" >&2
 		rm -rf "$tmp"
 		die "a first program does not compile or run with $prefix/bin/mpicc, see above"

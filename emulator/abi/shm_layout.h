@@ -79,6 +79,8 @@ struct emu_ring_ctl {
 
 #define EMU_SLOT_DISCARDED 1u /* claimed by a process that died: the consumer steps over it */
 
+#define EMU_MP_NEAR 48u /* bytes of payload in the line of seq */
+
 struct emu_mp_slot {
 	_Atomic uint32_t seq;
 	uint16_t flags;

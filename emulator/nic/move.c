@@ -80,6 +80,15 @@ void emu_copy_ordered(void *dst_, const void *src_, uint64_t len)
 	}
 	if ((uintptr_t)dst - (uintptr_t)src < len)
 		src = memcpy(aside, src, len);
+	if (((uintptr_t)dst & 7) == 0) {
+		for (; len >= 8; len -= 8, dst += 8, src += 8) {
+			uint64_t v8;
+
+			memcpy(&v8, src, 8);
+			__atomic_store_n((uint64_t *)(void *)dst, v8,
+					 __ATOMIC_RELEASE); /* relaxed: stronger, see above */
+		}
+	}
 	while (len > 0) {
 		uint32_t word = head_of(dst, len);
 

@@ -1,4 +1,22 @@
 # Tests of the endpoint API against a running glexd, and the stories about processes.
+glex_api_programs = test/api/client test/api/crowd test/api/hostile
+check_PROGRAMS += $(glex_api_programs)
+test_api_client_SOURCES = test/api/client.c test/lib/raw.c test/lib/raw.h test/lib/seccomp.c test/lib/seccomp.h
+test_api_client_LDADD = libglex/libglex.la
+test_api_crowd_LDADD = libglex/libglex.la
+test_api_hostile_SOURCES = test/api/hostile.c test/lib/raw.c test/lib/raw.h
+
+glex_api_stories = \
+	test/integ/10_autostart.sh \
+	test/integ/20_kill_client.sh \
+	test/integ/30_kill_glexd.sh \
+	test/integ/40_leftovers.sh \
+	test/integ/50_refusals.sh \
+	test/integ/60_hostile.sh
+dist_check_SCRIPTS += $(glex_api_stories)
+TESTS += $(glex_api_stories)
+EXTRA_DIST += test/lib/tap.sh
+
 if HAVE_CHECK
 check_LTLIBRARIES += test/lib/libside.la
 test_lib_libside_la_SOURCES = \

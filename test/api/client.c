@@ -163,7 +163,7 @@ static glex_ret_t by_creating(void)
 static const struct {
 	const char *name;
 	glex_ret_t (*call)(void);
-} ways[] = {{"receive", by_receive}, {"event", by_event},	 {"timeouts", by_timeouts},
+} ways[] = {{"receive", by_receive}, {"event", by_event},     {"timeouts", by_timeouts},
 	    {"polling", by_polling}, {"posting", by_posting}, {"creating", by_creating}};
 
 static int lose(const char *name)

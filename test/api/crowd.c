@@ -375,6 +375,7 @@ int main(int argc, char **argv)
 	}
 	if (!all_end() && !wrong)
 		wrong = "a worker failed at the end";
-	printf("%u killed, error requests at most %.0f ms later; %s\n", i, longest * 1e3, wrong ? wrong : "all went on");
+	printf("%u killed, error requests at most %.0f ms later; %s\n", i, longest * 1e3,
+	       wrong ? wrong : "all went on");
 	return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }

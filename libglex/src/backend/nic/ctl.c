@@ -115,9 +115,10 @@ static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS])
 	struct cmsghdr *c;
 	ssize_t n;
 
+	/* A reset is told once, before what the other end said last. */
 	do
 		n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	c = n > 0 ? CMSG_FIRSTHDR(&mh) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
 		size_t bytes = c->cmsg_len - CMSG_LEN(0);
@@ -130,6 +131,12 @@ static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS])
 	return -1;
 }
 
+/* True when there may be a reply: a glexd that turns us away says so and closes before it has read anything. */
+static bool ask(int fd, struct emu_ctl_msg *msg, int fd_in)
+{
+	return send_msg(fd, msg, fd_in) == 0 || errno == EPIPE || errno == ECONNRESET;
+}
+
 int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int fd_in, int *fds_out)
 {
 	int fds[EMU_WIRE_FDS] = {-1, -1}, status = -1;
@@ -138,8 +145,10 @@ int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int 
 	msg->head.version = EMU_WIRE_VERSION;
 	msg->head.code = op;
 	pthread_mutex_lock(&ctl->lock);
-	if (ctl->fd >= 0 && send_msg(ctl->fd, msg, fd_in) == 0 && receive_msg(ctl->fd, msg, fds) == 0)
+	if (ctl->fd >= 0 && ask(ctl->fd, msg, fd_in) && receive_msg(ctl->fd, msg, fds) == 0)
 		status = msg->head.code;
+	else if (ctl->fd >= 0) /* a reply that comes late must not be taken for that of the next request */
+		shutdown(ctl->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&ctl->lock);
 	if (fds_out)
 		memcpy(fds_out, fds, sizeof(fds));
@@ -172,11 +181,11 @@ bool nic_ctl_alive(struct nic_ctl *ctl)
 	ssize_t n;
 	bool alive;
 
-	/* glexd never speaks unasked: there is nothing to read, or the end. */
+	/* glexd never speaks unasked: there is nothing to read, or the end, or a reply that came too late. */
 	if (pthread_mutex_trylock(&ctl->lock) != 0)
 		return true; /* somebody is talking to it right now */
 	n = ctl->fd < 0 ? 0 : recv(ctl->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	alive = n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+	alive = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 	pthread_mutex_unlock(&ctl->lock);
 	return alive;
 }

@@ -143,8 +143,8 @@ static glex_ret_t ret_of(struct nic_device *dev, int status)
 	case EMU_CTL_EXHAUSTED:
 		return GLEX_NO_EP_RESOURCE;
 	case EMU_CTL_NO_MEMORY:
-		glexi_error("glexd has no memory left for an endpoint's queues; make them smaller, or see ulimit -f and the "
-			    "memory limits of the session that started it");
+		glexi_error("glexd has no memory left for an endpoint's queues; make them smaller, or see ulimit -f "
+			    "and the memory limits of the session that started it");
 		return GLEX_NO_MEM_RESOURCE;
 	case EMU_CTL_ACCESS:
 		return GLEX_ACCESS_ERR;

@@ -147,6 +147,23 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 	return REFUSED;
 }
 
+/*
+ * The target's slot is the one line a request must take from another core; asked
+ * for first, it comes while the rest of the request is being worked out.  Under
+ * the endpoint's lock, which keeps the view mapped.
+ */
+static void want_mp_slot(const struct nic_ep *nep, const struct glex_imm_mp_req *req)
+{
+	if (nep->last_port)
+		emu_ring_want(&nep->last_port->view.mpq, req->len > EMU_MP_NEAR);
+}
+
+static void want_event_slot(const struct nic_ep *nep, int32_t flag)
+{
+	if (flag & GLEX_FLAG_REMOTE_EVT && nep->last_port)
+		emu_ring_want(&nep->last_port->view.eq, false);
+}
+
 /* ---- mini-packets ---------------------------------------------------------- */
 
 static glex_ret_t check_mp(const struct glex_imm_mp_req *req)
@@ -215,6 +232,7 @@ glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, 
 		return GLEX_INVALID_PARAM;
 	CHECK_LIST(struct glex_imm_mp_req, check_mp, req, bad, n);
 	glexi_lock(&ep->post_lock);
+	want_mp_slot(ep->be, req);
 	course = choose(ep, n, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next) {
 		if (GLEXI_LIKELY(course == HERE))
@@ -298,6 +316,7 @@ glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, s
 		return GLEX_INVALID_PARAM;
 	CHECK_LIST(struct glex_imm_rdma_req, check_imm, req, bad, n);
 	glexi_lock(&ep->post_lock);
+	want_event_slot(ep->be, req->flag);
 	course = choose(ep, n, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
 		put_imm(ep, r, course == HERE);
@@ -377,6 +396,7 @@ glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct gl
 #define CHECK_RDMA(r) check_rdma(nep, r)
 	CHECK_LIST(struct glex_rdma_req, CHECK_RDMA, req, bad, n);
 	glexi_lock(&ep->post_lock);
+	want_event_slot(nep, req->flag);
 	course = choose(ep, n, false, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
 		move_rdma(ep, r, course == HERE);

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 10_autostart.sh - glexd starts by itself, once, and leaves with its last client.
+# shellcheck source=test/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+client=$build/test/api/client
+need "$client" "$GLEX_GLEXD"
+
+no_glexd && no_socket
+result $? "before__nothing_runs"
+
+"$client" hello >"$work/out" 2>"$work/err"
+result $? "first_program__glexd_starts_by_itself"
+
+within 10 no_glexd && within 5 no_socket
+result $? "after_the_last_client__glexd_and_socket_are_gone"
+
+[ ! -s "$work/out" ] && [ ! -s "$work/err" ]
+result $? "all_well__nothing_is_printed"
+
+# The starter's output must not be held open by the glexd it started.
+start=$SECONDS
+text=$(GLEX_LINGER=20s "$client" hello 2>&1)
+[ -z "$text" ] && [ $((SECONDS - start)) -lt 15 ] && one_glexd
+result $? "linger__glexd_stays_but_nobody_waits_for_it"
+
+kill -TERM "$(glexds)"
+within 10 no_glexd && no_socket
+result $? "sigterm__glexd_ends"
+
+# Twenty at once, and they hold until their input ends.
+mkfifo "$work/gate"
+pids=
+for n in $(seq 20); do
+	"$client" hold <"$work/gate" >"$work/hold.$n" 2>&1 &
+	pids="$pids $!"
+done
+exec 9>"$work/gate"
+all_ready() {
+	[ "$(cat "$work"/hold.* | grep -c '^ready$')" = 20 ]
+}
+within 30 all_ready && one_glexd
+result $? "twenty_at_once__one_glexd"
+exec 9>&-
+good=0
+for pid in $pids; do
+	wait "$pid" || good=1
+done
+result $good "twenty_at_once__all_end_well"
+within 10 no_glexd
+result $? "twenty_at_once__gone_afterwards"
+rm -f "$work/gate"
+
+# With no linger, each start meets a glexd that is just leaving.
+good=0
+for n in $(seq 40); do
+	GLEX_LINGER=0 "$client" hello >"$work/out" 2>"$work/err" || good=1
+done
+result $good "forty_in_a_row__each_finds_or_starts_one"
+
+GLEX_LOG_FILE=$work/log GLEX_LOG_LEVEL=debug "$client" hello >"$work/out" 2>"$work/err" &&
+	within 10 no_glexd && says "glexd: debug:" log && says "ends: it closed the connection" log
+result $? "log_file__glexd_writes_to_it_too"
+
+finish
