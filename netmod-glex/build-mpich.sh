@@ -595,14 +595,14 @@ parse_args()
 choose_bindings()
 {
 	compilers=("${CC:-gcc}")
-	configure_lines=1910 # of their logs
+	configure_lines=1380 # of their logs
 	make_lines=1070
 	if [ -n "$full" ]; then
 		compilers+=("${CXX:-g++}" "${FC:-gfortran}")
 		packages+=("${packages_full[@]}")
 		configure_flags+=(--enable-fortran=all --enable-cxx)
-		configure_lines=2900
-		make_lines=2100
+		configure_lines=1500
+		make_lines=1120
 	else
 		configure_flags+=(--disable-fortran --disable-cxx)
 	fi

@@ -85,6 +85,7 @@ void session_end(struct session *session, const char *why)
 	struct glexd *glexd = session->glexd;
 
 	glexi_debug("session %u of pid %u ends: %s", session->id, session->pid, why);
+	shutdown(session->fd, SHUT_RDWR); /* first: who finds its things gone finds us gone too */
 	lock(glexd);
 	if (session->welcome && !session->observer) {
 		give_back(session);

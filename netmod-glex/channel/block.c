@@ -104,7 +104,7 @@ static glex_ret_t glexch_block_fetch(struct glexch *ch, struct glexch_rx *rx)
 
 	req.rmt_ep_addr.v = rx->conn->peer;
 	req.local_mh = ch->pool_mh;
-	req.local_offset = ch->rx.offset + index * ch->block_size;
+	req.local_offset = glexch_block_offset(ch, &ch->rx, index);
 	req.len = ref->len;
 	req.rmt_mh.v = ref->handle;
 	req.rmt_offset = ref->offset;

@@ -256,9 +256,14 @@ void glexch_block_fetched(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_block_freed(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_block_forget(struct glexch_conn *conn, int reclaim);
 
+static inline uint32_t glexch_block_offset(const struct glexch *ch, const struct glexch_blocks *set, uint32_t index)
+{
+	return set->offset + index * ch->block_size;
+}
+
 static inline uint8_t *glexch_block_mem(const struct glexch *ch, const struct glexch_blocks *set, uint32_t index)
 {
-	return ch->pool + set->offset + (size_t)index * ch->block_size;
+	return ch->pool + glexch_block_offset(ch, set, index);
 }
 
 /* ---- sr.c ---------------------------------------------------------------- */

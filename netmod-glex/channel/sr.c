@@ -163,7 +163,7 @@ static enum glexch_step glexch_sr_block(struct glexch_conn *conn, struct glexch_
 		inl = c.iov->iov_len;
 	glexch_cursor_copy(&c, ref->inl, inl);
 	ref->handle = ch->pool_mh.v;
-	ref->offset = index * ch->block_size;
+	ref->offset = glexch_block_offset(ch, &ch->tx, index);
 	ref->len = (uint32_t)(c.left < conn->tx_block ? c.left : conn->tx_block);
 	ref->index = index;
 	ref->gen = ch->tx.tab[index].gen;

@@ -54,14 +54,15 @@ int MPID_nem_glex_vc_init(MPIDI_VC_t *vc)
 
 /*
  * CH3 also passes VCs that vc_init never saw (local ones and the one to itself),
- * whose area is garbage; all of them are of the own group, and that one goes
- * only after finalize, which has destroyed what it had.
+ * whose area is garbage.  is_local tells the first; the second, where it is not
+ * set either, is of the own group, and that one goes only after finalize, which
+ * has destroyed what it had.
  */
 int MPID_nem_glex_vc_destroy(MPIDI_VC_t *vc)
 {
 	MPID_nem_glex_vc_t *area = MPID_nem_glex_vc(vc);
 
-	if (!MPID_nem_glex.ch || vc->pg == MPID_nem_glex.pg || !area->conn)
+	if (!MPID_nem_glex.ch || vc->pg == MPID_nem_glex.pg || vc->ch.is_local || !area->conn)
 		return MPI_SUCCESS;
 	glexch_conn_destroy(area->conn);
 	area->conn = NULL;

@@ -11,20 +11,24 @@ need "$client" "$GLEX_GLEXD"
 calls="receive event timeouts polling posting creating"
 pids=
 cleanup() {
-	# shellcheck disable=SC2046,SC2086 # several words are meant
-	kill -KILL $(glexds) $pids 2>/dev/null
+	# shellcheck disable=SC2086 # several words are meant
+	kill $pids 2>/dev/null
+	# shellcheck disable=SC2046 # several words are meant
+	kill -KILL $(glexds) 2>/dev/null
 }
 
 # start_all: one client in each call, all of this job
 start_all() {
 	pids=
+	rm -f "$work"/out.* "$work"/err.*
 	for call in $calls; do
-		"$client" lose "$call" >"$work/out.$call" 2>"$work/err.$call" &
+		timeout -k 5 60 "$client" lose "$call" >"$work/out.$call" 2>"$work/err.$call" &
 		pids="$pids $!"
 	done
 	for call in $calls; do
 		within 20 says ready "out.$call" || return 1
 	done
+	one_glexd
 }
 
 # check_all WHAT: all clients have lost it, said so, and were well again
@@ -48,8 +52,8 @@ all_lost() {
 	done
 }
 
-start_all && one_glexd
-result $? "before__all_have_one_glexd"
+start_all
+result $? "kill_9__before__all_have_one_glexd"
 kill -KILL "$(glexds)"
 within 10 all_lost
 result $? "kill_9__all_know_in_bounded_time"
@@ -58,6 +62,7 @@ within 10 no_glexd && within 5 no_socket
 result $? "kill_9__nothing_left_in_the_end"
 
 start_all
+result $? "sigterm__before__all_have_one_glexd"
 kill -TERM "$(glexds)"
 within 10 all_lost
 result $? "sigterm__all_know_in_bounded_time"
@@ -66,6 +71,7 @@ check_all sigterm
 # One that hangs: what needs it gives up after ten seconds, and it counts as lost.
 calls=creating
 start_all
+result $? "stopped__before__all_have_one_glexd"
 hung=$(glexds)
 kill -STOP "$hung"
 within 20 all_lost

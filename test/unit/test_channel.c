@@ -684,8 +684,8 @@ START_TEST(expose__share_used_up__is_refused_unless_wanted)
 		ck_assert_int_lt(wanted, 32);
 	ck_assert_int_gt(n, 0);
 	ck_assert_int_eq(wanted, n);
-	while (n + wanted)
-		glexch_unexpose(procs[0].ch, 1, &handles[n + --wanted]);
+	for (n += wanted; n; n--)
+		glexch_unexpose(procs[0].ch, 1, &handles[n - 1]);
 	stop();
 }
 END_TEST

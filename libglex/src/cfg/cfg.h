@@ -55,6 +55,10 @@ struct glexi_cfg {
 	const char *log_file;
 	bool warn_unused;
 
+	/* read by scripts only */
+	const char *cache_dir;
+	const char *prefix;
+
 	/* the MPI netmod: it reads these by glex_config_uint() */
 	uint64_t mpi_sr_block_size;
 	uint64_t mpi_sr_blocks;

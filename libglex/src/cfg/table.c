@@ -84,6 +84,11 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	       "file that messages are appended to, %p becoming the process number and %h the host; empty: standard error"),
 	BOOL("GLEX_WARN_UNUSED", warn_unused, "y", "warn of variables that begin with GLEX_ and do not exist"),
 
+	/* read by the scripts that come with the source, not by the library: here so that nobody is warned of them */
+	STRING("GLEX_CACHE_DIR", cache_dir, "",
+	       "where quickstart keeps the build of MPICH; empty: libglex in the user's cache directory"),
+	STRING("GLEX_PREFIX", prefix, "", "prefix with bin/mpicc that the tests take MPI from"),
+
 	/* the MPI netmod */
 	SIZE("GLEX_MPI_SR_BLOCK_SIZE", mpi_sr_block_size, "16K", K, M,
 	     "size of a block of the channel shared by all peers"),

@@ -85,6 +85,16 @@ void *nic_map_segment(int fd, const char *what, uint64_t *size_p)
 	return NULL;
 }
 
+/* A request of glexd, under dev->lock; as nic_ctl_call. */
+static int ask(struct nic_device *dev, uint16_t op, struct emu_ctl_msg *msg, int *fds)
+{
+	int status = nic_ctl_call(&dev->ctl, op, msg, -1, fds);
+
+	if (status < 0)
+		glexi_device_lost(dev->dev);
+	return status;
+}
+
 /* Under dev->lock: the page of the tree a NIC is on; NULL: no memory. */
 static struct nic_page *page_of(struct nic_device *dev, uint32_t nic_id)
 {
@@ -135,7 +145,7 @@ static struct nic_view *ask_for_nic(struct nic_device *dev, uint32_t nic_id)
 	const char *wrong;
 	uint64_t size;
 
-	if (nic_ctl_call(&dev->ctl, EMU_CTL_NIC_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
+	if (ask(dev, EMU_CTL_NIC_OPEN, &msg, fds) != EMU_CTL_OK || fds[0] < 0)
 		return NULL;
 	nic = nic_map_segment(fds[0], "a NIC's memory table", &size);
 	wrong = nic ? emu_seg_check(&nic->seg, EMU_MAGIC_NIC, size) : NULL;
@@ -201,7 +211,7 @@ static struct nic_port_view *ask_for_port(struct nic_device *dev, uint32_t nic_i
 	const char *wrong;
 	void *base;
 
-	if (nic_ctl_call(&dev->ctl, EMU_CTL_PORT_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
+	if (ask(dev, EMU_CTL_PORT_OPEN, &msg, fds) != EMU_CTL_OK || fds[0] < 0)
 		return NULL;
 	view = calloc(1, sizeof(*view));
 	base = view ? nic_map_segment(fds[0], "a peer's queues", &view->size) : NULL;
@@ -278,7 +288,7 @@ static struct nic_map_view *ask_for_map(struct nic_device *dev, uint64_t id)
 	struct nic_map_view *view;
 	int fds[EMU_WIRE_FDS];
 
-	if (nic_ctl_call(&dev->ctl, EMU_CTL_SHARE_OPEN, &msg, -1, fds) != EMU_CTL_OK || fds[0] < 0)
+	if (ask(dev, EMU_CTL_SHARE_OPEN, &msg, fds) != EMU_CTL_OK || fds[0] < 0)
 		return NULL;
 	view = calloc(1, sizeof(*view));
 	if (view)

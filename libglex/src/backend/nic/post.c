@@ -332,6 +332,12 @@ glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, s
 
 /* ---- PUT and GET ------------------------------------------------------------ */
 
+/* A glexd that ends takes the regions back before we know that it is gone. */
+static __attribute__((noinline, cold)) glex_ret_t wrong_handle(struct nic_ep *nep)
+{
+	return glexi_device_check(nep->dev->dev) == GLEX_SUCCESS ? GLEX_INVALID_PARAM : GLEX_SYS_ERR;
+}
+
 static glex_ret_t check_rdma(struct nic_ep *nep, const struct glex_rdma_req *req)
 {
 	struct emu_region local;
@@ -345,7 +351,7 @@ static glex_ret_t check_rdma(struct nic_ep *nep, const struct glex_rdma_req *req
 	if (req->len && (emu_check_region(nep->dev->nic, req->local_mh.v, nep->port.port->ep_num, req->local_offset,
 					  req->len, &local) != EMU_OK ||
 			 local.session != nep->host.session))
-		return GLEX_INVALID_PARAM;
+		return wrong_handle(nep);
 	return GLEX_SUCCESS;
 }
 
