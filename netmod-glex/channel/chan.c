@@ -195,7 +195,7 @@ static int glexch_poll_events(struct glexch *ch)
 	return n;
 }
 
-/* Requests that came to nothing: their peers are lost. */
+/* Requests that came to nothing: their peers are lost, or at least their private memory. */
 static void glexch_poll_errors(struct glexch *ch)
 {
 	struct glex_err_req errs[16];
@@ -208,6 +208,9 @@ static void glexch_poll_errors(struct glexch *ch)
 
 		addr.s.nic_id = errs[i].rmt_nic_id;
 		addr.s.ep_num = (uint16_t)errs[i].rmt_ep_num;
+		if (errs[i].op == GLEX_ERR_OP_RDMA_GET && errs[i].status == GLEX_ERR_STATUS_PCIE_READ &&
+		    glexch_rndv_no_access(ch, addr, errs[i].data0))
+			continue;
 		glexch_conn_fail_peer(ch, addr, glex_error_req_status_str(errs[i].status));
 	}
 }

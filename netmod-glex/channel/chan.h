@@ -178,12 +178,22 @@ static inline uint32_t glexch_region_count(uint64_t len)
 glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, uint64_t *handles);
 void glexch_unexpose(struct glexch *ch, uint64_t len, const uint64_t *handles);
 
+/* Memory that every peer can reach: glex_alloc.  NULL: there is none. */
+void *glexch_alloc(struct glexch *ch, uint64_t len);
+void glexch_free(struct glexch *ch, void *mem);
+
+enum glexch_got {
+	GLEXCH_GOT_ALL,
+	GLEXCH_GOT_LOST_PEER,
+	GLEXCH_GOT_NO_ACCESS, /* the system lets nobody reach private memory of the peer; the connection is well */
+};
+
 /*
  * Fetches len bytes, at least 1, of what the peer exposed into buf.  done comes
  * once, later; NULL without memory.  A full memory table only delays it.
  * glexch_conn_destroy drops it without done.
  */
-typedef void (*glexch_get_fn)(void *arg, int failed);
+typedef void (*glexch_get_fn)(void *arg, enum glexch_got got);
 struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const uint64_t *handles,
 			      glexch_get_fn done, void *arg);
 

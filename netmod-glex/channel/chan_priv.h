@@ -215,6 +215,7 @@ struct glexch {
 struct glexch_conn *glexch_conn_find(struct glexch *ch, uint64_t peer, uint32_t rx_chan);
 struct glexch_conn *glexch_conn_accept(struct glexch *ch, uint64_t peer, uint32_t rx_chan);
 int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello);
+int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr);
 void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why);
 void glexch_conn_reap(struct glexch *ch);
 
@@ -278,6 +279,7 @@ void glexch_sr_drop(struct glexch_conn *conn, int tell);
 
 uint32_t glexch_region_share(uint32_t units, uint32_t sharers);
 void glexch_rndv_run(struct glexch *ch);
+int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, uint64_t handle);
 void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_rndv_drop(struct glexch_conn *conn, int tell);
 

@@ -204,7 +204,7 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why)
 }
 
 /* Error requests name port and NIC, not the reserved bits of an address. */
-static int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr)
+int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr)
 {
 	glex_ep_addr_t peer = {.v = conn->peer};
 

@@ -22,6 +22,7 @@
  */
 #include "chan_priv.h"
 
+#include <glex_ext.h>
 #include <stdlib.h>
 
 #define GLEXCH_PIECE_BYTES  (1u << 20)
@@ -37,7 +38,7 @@ struct glexch_get {
 	uint64_t pos;	    /* posted up to here */
 	uint64_t local;	    /* the handle of the region pos is in, or 0 */
 	uint32_t under_way; /* pieces */
-	int failed;
+	enum glexch_got failed;
 	int refused; /* by a full memory table: asked again now and then */
 	glexch_get_fn done;
 	void *arg;
@@ -49,6 +50,19 @@ struct glexch_get {
 static uint64_t glexch_region_len(uint64_t len, uint64_t start)
 {
 	return len - start < GLEXCH_REGION_BYTES ? len - start : GLEXCH_REGION_BYTES;
+}
+
+void *glexch_alloc(struct glexch *ch, uint64_t len)
+{
+	void *mem;
+
+	return glex_alloc(ch->dev, len, &mem) == GLEX_SUCCESS ? mem : NULL;
+}
+
+void glexch_free(struct glexch *ch, void *mem)
+{
+	if (mem)
+		glex_free(ch->dev, mem);
 }
 
 uint32_t glexch_region_share(uint32_t units, uint32_t sharers)
@@ -118,7 +132,8 @@ static int glexch_get_open_region(struct glexch *ch, struct glexch_get *get)
 	if (ret == GLEX_SUCCESS)
 		get->local = mh.v;
 	get->refused = ret == GLEX_NO_MEM_RESOURCE;
-	get->failed = ret != GLEX_SUCCESS && !get->refused;
+	if (ret != GLEX_SUCCESS && !get->refused)
+		get->failed = GLEXCH_GOT_LOST_PEER;
 	return ret == GLEX_SUCCESS;
 }
 
@@ -163,7 +178,8 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	req.flag = GLEX_FLAG_LOCAL_EVT;
 	ret = glex_rdma(ch->ep, &req, NULL);
 	if (ret != GLEX_SUCCESS) {
-		get->failed = ret != GLEX_BUSY;
+		if (ret != GLEX_BUSY)
+			get->failed = GLEXCH_GOT_LOST_PEER;
 		return 0;
 	}
 	ch->pieces[slot].get = get;
@@ -195,7 +211,7 @@ struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len,
 	get->len = len;
 	get->done = done;
 	get->arg = arg;
-	get->failed = (conn->slow & GLEXCH_SLOW_FAILED) != 0;
+	get->failed = conn->slow & GLEXCH_SLOW_FAILED ? GLEXCH_GOT_LOST_PEER : GLEXCH_GOT_ALL;
 	for (p = &ch->gets; *p; p = &(*p)->next)
 		;
 	*p = get;
@@ -215,10 +231,21 @@ static void glexch_get_unlink(struct glexch *ch, struct glexch_get *get)
 	glexch_get_close_region(ch, get);
 }
 
-static void glexch_get_finish(struct glexch *ch, struct glexch_get *get, int failed)
+/* No events of these will come, or count. */
+static void glexch_get_forget_pieces(struct glexch *ch, struct glexch_get *get)
+{
+	uint32_t i;
+
+	for (i = 0; i < GLEXCH_PIECES; i++)
+		if (ch->pieces[i].get == get)
+			ch->pieces[i].get = NULL;
+	get->under_way = 0;
+}
+
+static void glexch_get_finish(struct glexch *ch, struct glexch_get *get)
 {
 	glexch_get_unlink(ch, get);
-	get->done(get->arg, failed); /* I3 */
+	get->done(get->arg, get->failed); /* I3 */
 	free(get);
 }
 
@@ -235,6 +262,32 @@ void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen)
 		glexch_get_close_region(ch, get);
 }
 
+static int glexch_get_uses(const struct glexch_get *get, uint64_t handle)
+{
+	uint32_t i;
+
+	for (i = 0; i < glexch_region_count(get->len); i++)
+		if (get->handles[i] == handle)
+			return 1;
+	return 0;
+}
+
+/* Error request: memory of a peer could not be reached.  0: no get of ours was meant. */
+int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, uint64_t handle)
+{
+	struct glexch_get *get;
+	int n = 0;
+
+	for (get = ch->gets; get; get = get->next) {
+		if (!glexch_conn_at(get->conn, addr) || !glexch_get_uses(get, handle))
+			continue;
+		glexch_get_forget_pieces(ch, get);
+		get->failed = GLEXCH_GOT_NO_ACCESS;
+		n++;
+	}
+	return n;
+}
+
 /* Posts what can be posted, reports what has ended. */
 void glexch_rndv_run(struct glexch *ch)
 {
@@ -243,7 +296,7 @@ void glexch_rndv_run(struct glexch *ch)
 
 	while (get) {
 		if (!get->under_way && (get->failed || get->pos == get->len)) {
-			glexch_get_finish(ch, get, get->failed);
+			glexch_get_finish(ch, get);
 			get = ch->gets; /* done may have changed the list */
 			continue;
 		}
@@ -257,19 +310,16 @@ void glexch_rndv_drop(struct glexch_conn *conn, int tell)
 {
 	struct glexch *ch = conn->ch;
 	struct glexch_get *get = ch->gets;
-	uint32_t i;
 
 	while (get) {
 		if (get->conn != conn) {
 			get = get->next;
 			continue;
 		}
-		for (i = 0; i < GLEXCH_PIECES; i++)
-			if (ch->pieces[i].get == get)
-				ch->pieces[i].get = NULL;
+		glexch_get_forget_pieces(ch, get);
 		glexch_get_unlink(ch, get);
 		if (tell)
-			get->done(get->arg, 1);
+			get->done(get->arg, GLEXCH_GOT_LOST_PEER);
 		free(get);
 		get = ch->gets;
 	}

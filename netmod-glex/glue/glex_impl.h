@@ -41,6 +41,8 @@ struct MPID_nem_glex {
 	int error; /* I3 */
 	intptr_t eager_max;
 	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */
+	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
+	struct MPID_nem_glex_bounce *bounces;
 };
 
 extern struct MPID_nem_glex MPID_nem_glex;
@@ -57,13 +59,22 @@ struct MPID_nem_glex_cookie {
 	uint64_t handles[];
 };
 
+/* Memory of glex_alloc for copies of what peers cannot reach; kept for the next one when free. */
+struct MPID_nem_glex_bounce {
+	struct MPID_nem_glex_bounce *next;
+	void *mem;
+	size_t size;
+	int busy;
+};
+
 /* The sender's side of a rendezvous. */
 struct MPID_nem_glex_lmt {
 	struct MPID_nem_glex_lmt *next; /* in lmt_waiting */
 	MPIR_Request *req;
 	MPIDI_VC_t *vc;
 	void *buf;
-	void *tmp; /* the packed data, if buf is not the user's */
+	void *tmp;			     /* the packed data, if buf is not the user's */
+	struct MPID_nem_glex_bounce *bounce; /* or the shareable copy */
 	struct MPID_nem_glex_cookie *cookie;
 	int exposed;
 	union {
@@ -78,6 +89,7 @@ struct MPID_nem_glex_fetch {
 	MPIDI_VC_t *vc;
 	void *buf;
 	void *tmp;
+	int again; /* the copy of the sender has been asked for */
 };
 
 typedef union {
@@ -159,5 +171,6 @@ int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct io
 int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req);
 int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req);
 void MPID_nem_glex_lmt_retry(void);
+void MPID_nem_glex_lmt_finalize(void);
 
 #endif /* MPID_NEM_GLEX_IMPL_H */

@@ -145,6 +145,7 @@ int MPID_nem_glex_finalize(void)
 	if (!MPID_nem_glex.ch)
 		return MPI_SUCCESS;
 	MPID_nem_glex_drain();
+	MPID_nem_glex_lmt_finalize();
 	glexch_close(MPID_nem_glex.ch);
 	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));
 	return MPI_SUCCESS;

@@ -19,10 +19,19 @@
  * so that what was never received does not occupy the table for ever.  Data that
  * is not contiguous goes through a packed copy, on the side where it is not.
  *
+ * Where the system lets no process reach another's private memory (containers
+ * that forbid cross-memory attach), the first GET ends so.  The receiver then
+ * sends a CTS with one byte, the sender makes a copy in shareable memory and
+ * answers with its handles as above; from then on it copies at once.
+ *
  * I1  The cookie lies in the request (or hangs on it): it is sent by reference.
  * I2  Nothing from a cookie is used before its lengths agree with each other.
  */
 #include "glex_impl.h"
+
+#define MPID_NEM_GLEX_BOUNCE_KEEP ((size_t)16 << 20)
+
+static const uint8_t MPID_nem_glex_copy_wanted = 1; /* the cookie of a CTS */
 
 /* ---- datatypes ----------------------------------------------------------- */
 
@@ -71,11 +80,83 @@ static size_t MPID_nem_glex_cookie_size(uint32_t count)
 	return sizeof(struct MPID_nem_glex_cookie) + count * sizeof(uint64_t);
 }
 
-static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
+/* Shareable memory: one kept from before, if it is not much too large, or new. */
+static struct MPID_nem_glex_bounce *MPID_nem_glex_bounce_get(size_t size)
+{
+	struct MPID_nem_glex_bounce *b;
+
+	for (b = MPID_nem_glex.bounces; b; b = b->next)
+		if (!b->busy && b->size >= size && b->size / 8 <= size)
+			break;
+	if (!b) {
+		b = MPL_malloc(sizeof(*b), MPL_MEM_BUFFER);
+		if (!b)
+			return NULL;
+		b->mem = glexch_alloc(MPID_nem_glex.ch, size);
+		b->size = size;
+		if (!b->mem) {
+			MPL_free(b);
+			return NULL;
+		}
+		b->next = MPID_nem_glex.bounces;
+		MPID_nem_glex.bounces = b;
+	}
+	b->busy = 1;
+	return b;
+}
+
+/* Kept for the next, but for the odd giant. */
+static void MPID_nem_glex_bounce_put(struct MPID_nem_glex_bounce *b)
+{
+	struct MPID_nem_glex_bounce **p;
+
+	b->busy = 0;
+	if (b->size <= MPID_NEM_GLEX_BOUNCE_KEEP)
+		return;
+	for (p = &MPID_nem_glex.bounces; *p != b; p = &(*p)->next)
+		;
+	*p = b->next;
+	glexch_free(MPID_nem_glex.ch, b->mem);
+	MPL_free(b);
+}
+
+void MPID_nem_glex_lmt_finalize(void)
+{
+	struct MPID_nem_glex_bounce *b;
+
+	while ((b = MPID_nem_glex.bounces)) {
+		MPID_nem_glex.bounces = b->next;
+		glexch_free(MPID_nem_glex.ch, b->mem);
+		MPL_free(b);
+	}
+}
+
+/* Makes a copy where peers can reach it. */
+static int MPID_nem_glex_lmt_copy(struct MPID_nem_glex_lmt *lmt)
+{
+	if (lmt->bounce)
+		return 1;
+	lmt->bounce = MPID_nem_glex_bounce_get(lmt->cookie->len);
+	if (!lmt->bounce)
+		return 0;
+	memcpy(lmt->bounce->mem, lmt->buf, lmt->cookie->len);
+	lmt->buf = lmt->bounce->mem;
+	return 1;
+}
+
+static void MPID_nem_glex_lmt_hide(struct MPID_nem_glex_lmt *lmt)
 {
 	if (lmt->exposed)
 		glexch_unexpose(MPID_nem_glex.ch, lmt->cookie->len, lmt->cookie->handles);
 	lmt->exposed = 0;
+}
+
+static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
+{
+	MPID_nem_glex_lmt_hide(lmt);
+	if (lmt->bounce)
+		MPID_nem_glex_bounce_put(lmt->bounce);
+	lmt->bounce = NULL;
 	if (lmt->cookie != &lmt->small.head)
 		MPL_free(lmt->cookie);
 	lmt->cookie = NULL;
@@ -125,6 +206,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		MPIR_ERR_CHECK(mpi_errno);
 		lmt->buf = lmt->tmp;
 	}
+	MPIR_ERR_CHKANDJUMP(MPID_nem_glex.bounce && !MPID_nem_glex_lmt_copy(lmt), mpi_errno, MPI_ERR_OTHER, "**nomem");
 	mpi_errno = MPID_nem_glex_lmt_expose(lmt, 0);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
@@ -163,17 +245,26 @@ static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 	return 1;
 }
 
-/* CTS: the receiver of an RTS without handles asks for them. */
+/* CTS: the receiver of an RTS asks for handles, or with a byte in the cookie for a copy it can reach. */
 int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie)
 {
+	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_lmt **p, *lmt = &MPID_nem_glex_req(req)->lmt;
 
+	if (r_cookie.iov_len) {
+		MPID_nem_glex.bounce = 1;
+		MPID_nem_glex_lmt_hide(lmt);
+		MPIR_ERR_CHKANDJUMP(!MPID_nem_glex_lmt_copy(lmt), mpi_errno, MPI_ERR_OTHER, "**nomem");
+	}
 	lmt->next = NULL;
 	for (p = &MPID_nem_glex.lmt_waiting; *p; p = &(*p)->next)
 		;
 	*p = lmt;
 	MPID_nem_glex_lmt_retry();
-	return MPI_SUCCESS;
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
 }
 
 void MPID_nem_glex_lmt_retry(void)
@@ -194,13 +285,19 @@ int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req)
 /* ---- receiver ------------------------------------------------------------ */
 
 /* The message is in place, or lost. */
-static void MPID_nem_glex_fetched(void *arg, int failed)
+static void MPID_nem_glex_fetched(void *arg, enum glexch_got got)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_fetch *fetch = arg;
 	MPIR_Request *req = fetch->req;
 
-	if (failed) {
+	if (got == GLEXCH_GOT_NO_ACCESS && !fetch->again) {
+		MPL_free(fetch->tmp);
+		fetch->again = 1;
+		MPID_nem_lmt_send_CTS(fetch->vc, req, &MPID_nem_glex_copy_wanted, 1);
+		return;
+	}
+	if (got != GLEXCH_GOT_ALL) {
 		req->status.MPI_ERROR = MPID_nem_glex_comm_error(fetch->vc);
 		MPL_free(fetch->tmp);
 		goto fn_complete;
@@ -233,7 +330,7 @@ static int MPID_nem_glex_fetch(MPIDI_VC_t *vc, MPIR_Request *req, const struct M
 	fetch->tmp = NULL;
 	fetch->buf = MPID_nem_glex_contig(req, &size);
 	if (req->ch.lmt_data_sz == 0) {
-		MPID_nem_glex_fetched(fetch, 0);
+		MPID_nem_glex_fetched(fetch, GLEXCH_GOT_ALL);
 		goto fn_exit;
 	}
 	if (!fetch->buf) {
@@ -274,6 +371,7 @@ int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec
 	s_cookie.iov_base = cookie;
 	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz), mpi_errno, MPI_ERR_INTERN,
 			     "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
+	MPID_nem_glex_req(req)->fetch.again = 0;
 	if (cookie->count || req->ch.lmt_data_sz == 0) {
 		mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
 		MPIR_ERR_CHECK(mpi_errno);

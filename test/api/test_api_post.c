@@ -5,11 +5,15 @@
  *
  * Where a full descriptor queue is needed, glexd is stopped for a while.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "test/lib/raw.h"
 #include "test/lib/side.h"
@@ -19,6 +23,56 @@
 
 static pid_t stopped;
 
+/* A failed test ends without a word, and a glexd that stays stopped would fail all after it. */
+static void go_on_when_we_are_gone(pid_t glexd)
+{
+	int ends[2];
+	char byte;
+
+	ck_assert_int_eq(pipe(ends), 0);
+	if (fork() == 0) {
+		setsid(); /* the harness ends the test's process group */
+		close(ends[1]);
+		while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+			;
+		kill(glexd, SIGCONT);
+		_exit(0);
+	}
+	close(ends[0]); /* the other end closes with this process */
+}
+
+/* The first letter behind the name in /proc/PID/task/TID/stat: T when stopped. */
+static bool is_stopped(pid_t pid, const char *task)
+{
+	char path[512], text[512] = "", *after;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, task);
+	stat = fopen(path, "r");
+	if (!stat)
+		return true;
+	after = fgets(text, sizeof(text), stat) ? strrchr(text, ')') : NULL;
+	fclose(stat);
+	return after && after[1] == ' ' && after[2] == 'T';
+}
+
+/* A signal to stop reaches the threads of a process one after the other. */
+static bool all_stopped(pid_t pid)
+{
+	char path[64];
+	struct dirent *task;
+	bool all = true;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	ck_assert_ptr_nonnull(tasks);
+	while (all && (task = readdir(tasks)))
+		all = task->d_name[0] == '.' || is_stopped(pid, task->d_name);
+	closedir(tasks);
+	return all;
+}
+
 static void stop_glexd(void)
 {
 	char name[128];
@@ -26,7 +80,9 @@ static void stop_glexd(void)
 	raw_name(name, sizeof(name));
 	stopped = raw_glexd_pid(name);
 	ck_assert_int_gt(stopped, 0);
+	go_on_when_we_are_gone(stopped);
 	ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
+	UNTIL(all_stopped(stopped));
 }
 
 static void go_on_glexd(void)
@@ -43,7 +99,6 @@ static void open_and_stop(struct side *side, size_t len)
 		.type = GLEX_EP_TYPE_NORMAL, .num = GLEX_ANY_EP_NUM, .key = 3, .dq_capacity = SMALL_DQ};
 	struct glex_rdma_req req;
 
-	atexit(go_on_glexd);
 	side_open_as(side, &attr, len, false);
 	send_mp(side, side->card.addr, "warm", 4);
 	expect_mp(side->ep, "warm", 4);
@@ -166,7 +221,6 @@ START_TEST(post__depth_of_128_on_normal_endpoint__never_busy)
 	struct glex_rdma_req req;
 	int i;
 
-	atexit(go_on_glexd);
 	side_open(&side, GLEX_EP_TYPE_NORMAL, 4096, false);
 	rdma_done(&side, &side.card, GLEX_RDMA_TYPE_PUT, 0, 8);
 	stop_glexd();

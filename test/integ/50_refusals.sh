@@ -14,6 +14,8 @@ others=
 cleanup() {
 	# shellcheck disable=SC2046,SC2086 # several words are meant
 	kill -KILL $others $(glexds) 2>/dev/null
+	# shellcheck disable=SC2086 # several words are meant
+	wait $others 2>/dev/null
 }
 
 # refused NAME RETURN TEXT COMMAND...: the command fails; what the call returned, and the message
@@ -74,13 +76,15 @@ done
 
 # ---- other users
 
-as_nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+# shellcheck disable=SC2086 # several words are meant, here and below
+may_see() {
+	$as_nobody "$GLEX_GLEXD" --version >/dev/null 2>&1 && $as_nobody test -x "$client"
 }
 # The programs in the build tree are only seen through folders that all may enter.
-if [ "$uid" = 0 ] && as_nobody "$GLEX_GLEXD" --version >/dev/null 2>&1 && as_nobody test -x "$client"; then
+if [ "$uid" = 0 ] && may_see; then
 	export GLEX_SOCKET=@$job-theirs
-	as_nobody "$GLEX_GLEXD" --socket "$GLEX_SOCKET" >"$work/theirs" 2>&1 &
+	$as_nobody "$GLEX_GLEXD" --socket "$GLEX_SOCKET" >"$work/theirs" 2>&1 &
 	others="$others $!"
 	within 10 grep -qF "$GLEX_SOCKET" /proc/net/unix
 	refused "glexd__of_another_user__not_trusted" "$denied" "belongs to user 65534, not to user 0" "$client" hello
@@ -89,7 +93,8 @@ if [ "$uid" = 0 ] && as_nobody "$GLEX_GLEXD" --version >/dev/null 2>&1 && as_nob
 	others="$others $!"
 	within 10 grep -qF "$GLEX_SOCKET" /proc/net/unix
 	for _ in 1 2 3 4 5; do
-		refused "user__of_another_glexd__turned_away" "$denied" "serves another user" as_nobody "$client" hello
+		# shellcheck disable=SC2086 # several words are meant
+		refused "user__of_another_glexd__turned_away" "$denied" "serves another user" $as_nobody "$client" hello
 	done
 	says "user 65534 may not use the glexd of user 0" ours
 	result $? "user__of_another_glexd__glexd_says_so"
@@ -113,7 +118,7 @@ limited() {
 	text=$( (ulimit -f "$kib" && exec "$@") 2>&1)
 	status=$?
 	echo "$text" | tee /dev/stderr
-	return $status
+	return "$status"
 }
 export -f limited
 GLEX_JOB=$job-d refused "file_size__too_small_for_glexd__says_so" "$sys_err" "see ulimit -f" \

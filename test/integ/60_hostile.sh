@@ -24,13 +24,12 @@ descriptors() {
 }
 before=$(descriptors)
 
-GLEX_TEST_KILLS=8
-timeout -k 5 100 "$crowd" normal private $GLEX_TEST_KILLS >"$work/crowd" 2>"$work/crowd.err" &
+timeout -k 5 100 "$crowd" normal private "${GLEX_TEST_KILLS:-60}" >"$work/crowd" 2>"$work/crowd.err" &
 traffic=$!
 "$hostile" hello >"$work/out" 2>"$work/err"
 result $? "hello__wrong_ones__refused"
 for seed in 1 2 3 4 5; do
-	timeout -k 5 60 "$hostile" fuzz $seed 2000 >"$work/out" 2>"$work/err"
+	timeout -k 5 60 "$hostile" fuzz $seed 8000 >"$work/out" 2>"$work/err"
 	result $? "fuzz__seed_${seed}__glexd_answers"
 done
 timeout -k 5 60 "$hostile" crowd 400 >"$work/out" 2>"$work/err"

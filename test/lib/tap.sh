@@ -69,10 +69,13 @@ says() {
 
 # The glexds of this job, a pid a line; one that has ended and waits for its parent does not count.
 glexds() {
-	local name="@glex-$uid-$GLEX_JOB" dir
-	for dir in /proc/[0-9]*; do
-		if tr '\0' ' ' 2>/dev/null <"$dir/cmdline" | grep -qF -e "--socket $name "; then
-			echo "${dir#/proc/}"
+	local file pid
+	grep -lzxF -e "@glex-$uid-$GLEX_JOB" /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
+		pid=${file#/proc/}
+		pid=${pid%/cmdline}
+		# the search has the name among its arguments too
+		if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = glexd ]; then
+			echo "$pid"
 		fi
 	done
 }

@@ -13,15 +13,16 @@
 #include <glex.h>
 
 struct fake_glex {
-	int direct;	       /* deliver at once and in order, as an idle fabric does */
-	int busy_percent;      /* posts refused */
-	int regions_max;       /* registrations possible at a time */
-	int regions;	       /* registrations there are */
-	unsigned lost;	       /* MPs and events that found a full queue */
-	unsigned mpq_peak;     /* the longest any MPQ has been */
-	unsigned mps;	       /* sent in all */
-	unsigned credit_mps;   /* of them, those that bring only credits */
-	uint32_t def_capacity; /* what the device says of its MPQs */
+	int direct;		 /* deliver at once and in order, as an idle fabric does */
+	int busy_percent;	 /* posts refused */
+	int regions_max;	 /* registrations possible at a time */
+	int regions;		 /* registrations there are */
+	uint64_t private_handle; /* of a region nobody can reach */
+	unsigned lost;		 /* MPs and events that found a full queue */
+	unsigned mpq_peak;	 /* the longest any MPQ has been */
+	unsigned mps;		 /* sent in all */
+	unsigned credit_mps;	 /* of them, those that bring only credits */
+	uint32_t def_capacity;	 /* what the device says of its MPQs */
 };
 
 extern struct fake_glex fake;

@@ -605,15 +605,16 @@ END_TEST
 /* ---- tests: zero copy ---------------------------------------------------- */
 
 struct got {
-	int done, failed;
+	int done;
+	enum glexch_got failed;
 };
 
-static void on_got(void *arg, int failed)
+static void on_got(void *arg, enum glexch_got how)
 {
 	struct got *got = arg;
 
 	got->done++;
-	got->failed += failed;
+	got->failed = how;
 }
 
 static void connected(unsigned seed)
@@ -628,7 +629,7 @@ START_TEST(get__several_megabytes__arrive)
 {
 	const size_t n = 5000001;
 	uint8_t *src = malloc(n), *dst = malloc(n);
-	struct got got = {0, 0};
+	struct got got = {0, GLEXCH_GOT_ALL};
 	uint64_t handle;
 
 	connected((unsigned)_i);
@@ -639,7 +640,7 @@ START_TEST(get__several_megabytes__arrive)
 	for (int i = 0; i < STEPS && !got.done; i++)
 		step();
 	ck_assert_int_eq(got.done, 1);
-	ck_assert_int_eq(got.failed, 0);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
 	ck_assert_int_eq(memcmp(src, dst, n), 0);
 	glexch_unexpose(procs[0].ch, n, &handle);
 	stop();
@@ -651,7 +652,7 @@ END_TEST
 START_TEST(get__memory_table_full__waits_for_room)
 {
 	uint8_t src[100], dst[100];
-	struct got got = {0, 0};
+	struct got got = {0, GLEXCH_GOT_ALL};
 	uint64_t handle;
 
 	connected(1);
@@ -665,8 +666,28 @@ START_TEST(get__memory_table_full__waits_for_room)
 	for (int i = 0; i < 500 && !got.done; i++)
 		step();
 	ck_assert_int_eq(got.done, 1);
-	ck_assert_int_eq(got.failed, 0);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
 	glexch_unexpose(procs[0].ch, sizeof(src), &handle);
+	stop();
+}
+END_TEST
+
+START_TEST(get__private_memory_out_of_reach__connection_survives)
+{
+	uint8_t src[100], dst[100];
+	struct got got = {0, GLEXCH_GOT_ALL};
+
+	connected(1);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &fake.private_handle), GLEX_SUCCESS);
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &fake.private_handle, on_got, &got));
+	for (int i = 0; i < 3000; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_NO_ACCESS);
+	send_message(&procs[0].main_end, 3000);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_int_eq(procs[1].main_end.failed, 0);
+	glexch_unexpose(procs[0].ch, sizeof(src), &fake.private_handle);
 	stop();
 }
 END_TEST
@@ -693,7 +714,7 @@ END_TEST
 START_TEST(get__peer_dies__fails_once)
 {
 	uint8_t dst[100];
-	struct got got = {0, 0};
+	struct got got = {0, GLEXCH_GOT_ALL};
 	uint64_t handle = 1;
 
 	connected(1);
@@ -702,7 +723,7 @@ START_TEST(get__peer_dies__fails_once)
 	for (int i = 0; i < 3000; i++)
 		step();
 	ck_assert_int_eq(got.done, 1);
-	ck_assert_int_eq(got.failed, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_LOST_PEER);
 	ck_assert_int_eq(procs[1].main_end.failed, 1);
 	stop();
 }
@@ -762,6 +783,7 @@ static TCase *get_case(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, get__several_megabytes__arrive, 1, 4);
 	tcase_add_test(tc, get__memory_table_full__waits_for_room);
+	tcase_add_test(tc, get__private_memory_out_of_reach__connection_survives);
 	tcase_add_test(tc, expose__share_used_up__is_refused_unless_wanted);
 	tcase_add_test(tc, get__peer_dies__fails_once);
 	tcase_add_test(tc, region_count__around_the_limit__covers_all);

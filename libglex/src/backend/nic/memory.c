@@ -78,8 +78,10 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 {
 	struct nic_ep *nep = ep->be;
 
-	return emu_mmt_revoke(nep->dev->nic, mh.v, nep->dev->welcome.session, ep->attr.num) ? GLEX_SUCCESS
-											    : GLEX_INVALID_PARAM;
+	if (emu_mmt_revoke(nep->dev->nic, mh.v, nep->dev->welcome.session, ep->attr.num))
+		return GLEX_SUCCESS;
+	/* a glexd that ends takes the regions back before we know that it is gone */
+	return glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_INVALID_PARAM : GLEX_SYS_ERR;
 }
 
 /* A sealed memfd of len bytes; -1 with errno. */
