@@ -209,7 +209,7 @@ static void glexch_poll_errors(struct glexch *ch)
 		addr.s.nic_id = errs[i].rmt_nic_id;
 		addr.s.ep_num = (uint16_t)errs[i].rmt_ep_num;
 		if (errs[i].op == GLEX_ERR_OP_RDMA_GET && errs[i].status == GLEX_ERR_STATUS_PCIE_READ &&
-		    glexch_rndv_no_access(ch, addr, errs[i].data0))
+		    glexch_rndv_no_access(ch, addr, &errs[i]))
 			continue;
 		glexch_conn_fail_peer(ch, addr, glex_error_req_status_str(errs[i].status));
 	}

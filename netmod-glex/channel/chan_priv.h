@@ -171,6 +171,8 @@ struct glexch_connq {
 
 struct glexch_piece {
 	struct glexch_get *get; /* NULL: free */
+	uint64_t handle;	/* what is read */
+	uint32_t offset;
 	uint32_t gen;
 };
 
@@ -279,7 +281,7 @@ void glexch_sr_drop(struct glexch_conn *conn, int tell);
 
 uint32_t glexch_region_share(uint32_t units, uint32_t sharers);
 void glexch_rndv_run(struct glexch *ch);
-int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, uint64_t handle);
+int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct glex_err_req *err);
 void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_rndv_drop(struct glexch_conn *conn, int tell);
 

@@ -12,7 +12,8 @@
  *                                         after the pieces of the one before have arrived
  *
  * I1  A piece under way has a slot of ch->pieces; its event names slot and
- *     generation, so one that comes late changes nothing.
+ *     generation, so one that comes late changes nothing.  It ends with that
+ *     event, or with an error request that names handle and offset.
  * I2  A process exposes no more than a share of the memory table unasked, as much
  *     again for peers that wait, and registers its own side for GLEXCH_PIECES
  *     gets at most: the table is never full of what only more registrations
@@ -183,6 +184,8 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 		return 0;
 	}
 	ch->pieces[slot].get = get;
+	ch->pieces[slot].handle = req.rmt_mh.v;
+	ch->pieces[slot].offset = req.rmt_offset;
 	get->under_way++;
 	get->pos += n;
 	return 1;
@@ -231,17 +234,6 @@ static void glexch_get_unlink(struct glexch *ch, struct glexch_get *get)
 	glexch_get_close_region(ch, get);
 }
 
-/* No events of these will come, or count. */
-static void glexch_get_forget_pieces(struct glexch *ch, struct glexch_get *get)
-{
-	uint32_t i;
-
-	for (i = 0; i < GLEXCH_PIECES; i++)
-		if (ch->pieces[i].get == get)
-			ch->pieces[i].get = NULL;
-	get->under_way = 0;
-}
-
 static void glexch_get_finish(struct glexch *ch, struct glexch_get *get)
 {
 	glexch_get_unlink(ch, get);
@@ -262,30 +254,23 @@ void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen)
 		glexch_get_close_region(ch, get);
 }
 
-static int glexch_get_uses(const struct glexch_get *get, uint64_t handle)
+/* Error request: memory of a peer could not be reached.  0: none of our pieces was meant. */
+int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct glex_err_req *err)
 {
 	uint32_t i;
 
-	for (i = 0; i < glexch_region_count(get->len); i++)
-		if (get->handles[i] == handle)
-			return 1;
-	return 0;
-}
+	for (i = 0; i < GLEXCH_PIECES; i++) {
+		struct glexch_piece *piece = &ch->pieces[i];
 
-/* Error request: memory of a peer could not be reached.  0: no get of ours was meant. */
-int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, uint64_t handle)
-{
-	struct glexch_get *get;
-	int n = 0;
-
-	for (get = ch->gets; get; get = get->next) {
-		if (!glexch_conn_at(get->conn, addr) || !glexch_get_uses(get, handle))
+		if (!piece->get || piece->handle != err->data0 || piece->offset != err->data1 ||
+		    !glexch_conn_at(piece->get->conn, addr))
 			continue;
-		glexch_get_forget_pieces(ch, get);
-		get->failed = GLEXCH_GOT_NO_ACCESS;
-		n++;
+		piece->get->failed = GLEXCH_GOT_NO_ACCESS;
+		piece->get->under_way--;
+		piece->get = NULL;
+		return 1;
 	}
-	return n;
+	return 0;
 }
 
 /* Posts what can be posted, reports what has ended. */
@@ -310,13 +295,16 @@ void glexch_rndv_drop(struct glexch_conn *conn, int tell)
 {
 	struct glexch *ch = conn->ch;
 	struct glexch_get *get = ch->gets;
+	uint32_t i;
 
 	while (get) {
 		if (get->conn != conn) {
 			get = get->next;
 			continue;
 		}
-		glexch_get_forget_pieces(ch, get);
+		for (i = 0; i < GLEXCH_PIECES; i++)
+			if (ch->pieces[i].get == get)
+				ch->pieces[i].get = NULL;
 		glexch_get_unlink(ch, get);
 		if (tell)
 			get->done(get->arg, GLEXCH_GOT_LOST_PEER);

@@ -54,9 +54,7 @@ typedef struct {
 /* What a sender tells in its RTS; handles follow. */
 struct MPID_nem_glex_cookie {
 	uint64_t len;
-	uint32_t count; /* handles; 0: ask for them with a CTS */
-	uint32_t zero;
-	uint64_t handles[];
+	uint64_t handles[]; /* all of them, or none: to be asked for with a CTS */
 };
 
 /* Memory of glex_alloc for copies of what peers cannot reach; kept for the next one when free. */
@@ -76,7 +74,7 @@ struct MPID_nem_glex_lmt {
 	void *tmp;			     /* the packed data, if buf is not the user's */
 	struct MPID_nem_glex_bounce *bounce; /* or the shareable copy */
 	struct MPID_nem_glex_cookie *cookie;
-	int exposed;
+	uint32_t count; /* of its handles; 0 while not exposed */
 	union {
 		struct MPID_nem_glex_cookie head;
 		uint8_t room[sizeof(struct MPID_nem_glex_cookie) + 4 * sizeof(uint64_t)];

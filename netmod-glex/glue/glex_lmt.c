@@ -29,7 +29,16 @@
  */
 #include "glex_impl.h"
 
+/*
+ * Handles that a COOKIE packet can bring: CH3 loses a cookie that does not come
+ * in one piece with its packet, so both must fit into one mini-packet.
+ */
+#define MPID_NEM_GLEX_LATE_MAX	  2u
 #define MPID_NEM_GLEX_BOUNCE_KEEP ((size_t)16 << 20)
+
+_Static_assert(sizeof(MPIDI_CH3_Pkt_t) + sizeof(struct MPID_nem_glex_cookie) + MPID_NEM_GLEX_LATE_MAX * 8 <=
+		       GLEXCH_MP_BODY,
+	       "a late cookie in one mini-packet");
 
 static const uint8_t MPID_nem_glex_copy_wanted = 1; /* the cookie of a CTS */
 
@@ -146,9 +155,9 @@ static int MPID_nem_glex_lmt_copy(struct MPID_nem_glex_lmt *lmt)
 
 static void MPID_nem_glex_lmt_hide(struct MPID_nem_glex_lmt *lmt)
 {
-	if (lmt->exposed)
+	if (lmt->count)
 		glexch_unexpose(MPID_nem_glex.ch, lmt->cookie->len, lmt->cookie->handles);
-	lmt->exposed = 0;
+	lmt->count = 0;
 }
 
 static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
@@ -171,8 +180,7 @@ static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt, int wanted)
 	struct MPID_nem_glex_cookie *cookie = lmt->cookie;
 	glex_ret_t ret = glexch_expose(MPID_nem_glex.ch, lmt->buf, cookie->len, wanted, cookie->handles);
 
-	lmt->exposed = ret == GLEX_SUCCESS;
-	cookie->count = lmt->exposed ? glexch_region_count(cookie->len) : 0;
+	lmt->count = ret == GLEX_SUCCESS ? glexch_region_count(cookie->len) : 0;
 	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MEM_RESOURCE)
 		MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
 fn_exit:
@@ -197,8 +205,6 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		lmt->cookie = MPL_malloc(MPID_nem_glex_cookie_size(count), MPL_MEM_BUFFER);
 	MPIR_ERR_CHKANDJUMP(!lmt->cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	lmt->cookie->len = size;
-	lmt->cookie->count = 0;
-	lmt->cookie->zero = 0;
 	if (!lmt->buf) {
 		lmt->tmp = MPL_malloc(size, MPL_MEM_BUFFER);
 		MPIR_ERR_CHKANDJUMP(!lmt->tmp, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -207,7 +213,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		lmt->buf = lmt->tmp;
 	}
 	MPIR_ERR_CHKANDJUMP(MPID_nem_glex.bounce && !MPID_nem_glex_lmt_copy(lmt), mpi_errno, MPI_ERR_OTHER, "**nomem");
-	mpi_errno = MPID_nem_glex_lmt_expose(lmt, 0);
+	mpi_errno = MPID_nem_glex_lmt_expose(lmt, count > MPID_NEM_GLEX_LATE_MAX);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
 	return mpi_errno;
@@ -223,7 +229,7 @@ int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, MPIR_Reques
 
 	mpi_errno = MPID_nem_glex_lmt_prepare(vc, req, lmt);
 	MPIR_ERR_CHECK(mpi_errno);
-	MPID_nem_lmt_send_RTS(vc, rts_pkt, lmt->cookie, MPID_nem_glex_cookie_size(lmt->cookie->count));
+	MPID_nem_lmt_send_RTS(vc, rts_pkt, lmt->cookie, MPID_nem_glex_cookie_size(lmt->count));
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -236,11 +242,11 @@ static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 {
 	int mpi_errno = MPID_nem_glex_lmt_expose(lmt, 1);
 
-	if (mpi_errno == MPI_SUCCESS && !lmt->exposed)
+	if (mpi_errno == MPI_SUCCESS && !lmt->count)
 		return 0;
 	if (mpi_errno == MPI_SUCCESS)
-		mpi_errno = MPID_nem_lmt_send_COOKIE(lmt->vc, lmt->req, lmt->cookie,
-						     MPID_nem_glex_cookie_size(lmt->cookie->count));
+		mpi_errno =
+			MPID_nem_lmt_send_COOKIE(lmt->vc, lmt->req, lmt->cookie, MPID_nem_glex_cookie_size(lmt->count));
 	MPID_nem_glex_note(mpi_errno);
 	return 1;
 }
@@ -349,15 +355,15 @@ fn_fail:
 }
 
 /* The lengths of a cookie agree (I2): with its own, and with what is to be fetched. */
-static int MPID_nem_glex_cookie_sane(const struct iovec *iov, intptr_t size)
+static int MPID_nem_glex_cookie_sane(const struct iovec *iov, intptr_t size, uint32_t *count_p)
 {
 	const struct MPID_nem_glex_cookie *cookie = iov->iov_base;
 
-	if (iov->iov_len < sizeof(*cookie) || iov->iov_len != MPID_nem_glex_cookie_size(cookie->count))
+	if (iov->iov_len < sizeof(*cookie) || cookie->len < (uint64_t)size)
 		return 0;
-	if (cookie->len < (uint64_t)size)
-		return 0;
-	return cookie->count == 0 || cookie->count == glexch_region_count(cookie->len);
+	*count_p = (uint32_t)((iov->iov_len - sizeof(*cookie)) / sizeof(uint64_t));
+	return iov->iov_len == MPID_nem_glex_cookie_size(*count_p) &&
+	       (*count_p == 0 || *count_p == glexch_region_count(cookie->len));
 }
 
 /* RTS, matched. */
@@ -365,14 +371,15 @@ int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_cookie *cookie = MPL_malloc(s_cookie.iov_len, MPL_MEM_BUFFER);
+	uint32_t count;
 
 	MPIR_ERR_CHKANDJUMP(!cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len); /* it comes unaligned */
 	s_cookie.iov_base = cookie;
-	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz), mpi_errno, MPI_ERR_INTERN,
-			     "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
+	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz, &count), mpi_errno,
+			     MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
 	MPID_nem_glex_req(req)->fetch.again = 0;
-	if (cookie->count || req->ch.lmt_data_sz == 0) {
+	if (count || req->ch.lmt_data_sz == 0) {
 		mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
 		MPIR_ERR_CHECK(mpi_errno);
 	} else {
@@ -390,11 +397,12 @@ int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct io
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_cookie *cookie = MPL_malloc(s_cookie.iov_len + 1, MPL_MEM_BUFFER);
+	uint32_t count;
 
 	MPIR_ERR_CHKANDJUMP(!cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len);
 	s_cookie.iov_base = cookie;
-	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz) || !cookie->count, mpi_errno,
+	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz, &count) || !count, mpi_errno,
 			     MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
 	mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
 	MPIR_ERR_CHECK(mpi_errno);

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "test/lib/raw.h"
 #include "test/lib/seccomp.h"
 #include "test/lib/side.h"
 
@@ -228,32 +227,18 @@ static void wait_for_death(int fd, void *arg)
 	pause();
 }
 
-static pid_t stopped;
-
-static void go_on_glexd(void)
-{
-	if (stopped)
-		kill(stopped, SIGCONT);
-	stopped = 0;
-}
-
 START_TEST(request__target_process_dead__dest_host_dead)
 {
 	struct peer peer = peer_start(wait_for_death, NULL);
 	struct glex_rdma_req req;
 	struct side side;
 	struct card card;
-	char name[128];
 
 	side_open(&side, GLEX_EP_TYPE_FAST, 4096, _i);
 	card = swap_cards(&side, peer.fd);
 	rdma_done(&side, &card, GLEX_RDMA_TYPE_PUT, 0, 4096);
 	meet(peer.fd);
-	raw_name(name, sizeof(name));
-	stopped = raw_glexd_pid(name);
-	ck_assert_int_gt(stopped, 0);
-	atexit(go_on_glexd);
-	kill(stopped, SIGSTOP);
+	glexd_stop();
 	peer_kill(&peer);
 	req = rdma_between(&side, &card, GLEX_RDMA_TYPE_PUT, 0, 4096);
 	post_rdma(side.ep, &req);
@@ -261,7 +246,7 @@ START_TEST(request__target_process_dead__dest_host_dead)
 	req.type = GLEX_RDMA_TYPE_GET;
 	post_rdma(side.ep, &req);
 	expect_error(side.ep, GLEX_ERR_OP_RDMA_GET, GLEX_ERR_STATUS_DEST_HOST_DEAD);
-	go_on_glexd();
+	glexd_go_on();
 	side_close(&side);
 }
 END_TEST

@@ -159,11 +159,11 @@ struct poll_case {
 
 /* Lengths around the limits of how things are copied, ends on every alignment. */
 static const struct poll_case cases[] = {
-	{0, 8, 8, 60, false},	    {0, 12, 4, 60, false},     {8, 64, 8, 60, false},	   {4, 60, 4, 60, false},
-	{0, 96, 8, 60, true},	    {4, 96, 4, 60, true},      {0, 128, 8, 60, false},	   {0, 136, 8, 60, false},
-	{4, 1000, 4, 60, false},    {2, 4094, 4, 60, false},   {7, 4097, 8, 60, false},	   {16, 65536, 8, 30, false},
-	{12, 100004, 4, 20, false}, {2, 200006, 8, 20, false}, {64, 262144, 8, 20, false}, {5, 13, 2, 60, false},
-	{0, 33, 1, 60, false},
+	{0, 8, 8, 20, false},	   {0, 12, 4, 20, false},    {8, 64, 8, 20, false},	{4, 20, 4, 20, false},
+	{0, 96, 8, 20, true},	   {4, 96, 4, 20, true},     {0, 128, 8, 20, false},	{0, 136, 8, 20, false},
+	{4, 1000, 4, 20, false},   {2, 4094, 4, 20, false},  {7, 4097, 8, 20, false},	{16, 65536, 8, 10, false},
+	{12, 100004, 4, 8, false}, {2, 200006, 8, 8, false}, {64, 262144, 8, 8, false}, {5, 13, 2, 20, false},
+	{0, 33, 1, 20, false},
 };
 
 #define CASES ((int)(sizeof(cases) / sizeof(cases[0])))

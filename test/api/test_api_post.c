@@ -15,97 +15,27 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "test/lib/raw.h"
 #include "test/lib/side.h"
 
 #define RW	 (GLEX_MEM_READ | GLEX_MEM_WRITE)
 #define SMALL_DQ 16
 
-static pid_t stopped;
-
-/* A failed test ends without a word, and a glexd that stays stopped would fail all after it. */
-static void go_on_when_we_are_gone(pid_t glexd)
-{
-	int ends[2];
-	char byte;
-
-	ck_assert_int_eq(pipe(ends), 0);
-	if (fork() == 0) {
-		setsid(); /* the harness ends the test's process group */
-		close(ends[1]);
-		while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
-			;
-		kill(glexd, SIGCONT);
-		_exit(0);
-	}
-	close(ends[0]); /* the other end closes with this process */
-}
-
-/* The first letter behind the name in /proc/PID/task/TID/stat: T when stopped. */
-static bool is_stopped(pid_t pid, const char *task)
-{
-	char path[512], text[512] = "", *after;
-	FILE *stat;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, task);
-	stat = fopen(path, "r");
-	if (!stat)
-		return true;
-	after = fgets(text, sizeof(text), stat) ? strrchr(text, ')') : NULL;
-	fclose(stat);
-	return after && after[1] == ' ' && after[2] == 'T';
-}
-
-/* A signal to stop reaches the threads of a process one after the other. */
-static bool all_stopped(pid_t pid)
-{
-	char path[64];
-	struct dirent *task;
-	bool all = true;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	ck_assert_ptr_nonnull(tasks);
-	while (all && (task = readdir(tasks)))
-		all = task->d_name[0] == '.' || is_stopped(pid, task->d_name);
-	closedir(tasks);
-	return all;
-}
-
-static void stop_glexd(void)
-{
-	char name[128];
-
-	raw_name(name, sizeof(name));
-	stopped = raw_glexd_pid(name);
-	ck_assert_int_gt(stopped, 0);
-	go_on_when_we_are_gone(stopped);
-	ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
-	UNTIL(all_stopped(stopped));
-}
-
-static void go_on_glexd(void)
-{
-	if (stopped)
-		kill(stopped, SIGCONT);
-	stopped = 0;
-}
-
 /* A NORMAL endpoint with a descriptor queue that is soon full, and one request in it that waits for glexd. */
-static void open_and_stop(struct side *side, size_t len)
+static pid_t open_and_stop(struct side *side, size_t len)
 {
 	struct glex_ep_attr attr = {
 		.type = GLEX_EP_TYPE_NORMAL, .num = GLEX_ANY_EP_NUM, .key = 3, .dq_capacity = SMALL_DQ};
 	struct glex_rdma_req req;
+	pid_t glexd;
 
 	side_open_as(side, &attr, len, false);
 	send_mp(side, side->card.addr, "warm", 4);
 	expect_mp(side->ep, "warm", 4);
 	rdma_done(side, &side->card, GLEX_RDMA_TYPE_PUT, 0, (uint32_t)len);
-	stop_glexd();
+	glexd = glexd_stop();
 	req = rdma_between(side, &side->card, GLEX_RDMA_TYPE_PUT, 0, 8);
 	OK(glex_rdma(side->ep, &req, NULL));
+	return glexd;
 }
 
 /* ---- what is copied ---------------------------------------------------------------- */
@@ -130,7 +60,7 @@ START_TEST(post__mp_and_imm_payload__copied_at_the_call)
 	memset(&imm, 0xff, sizeof(imm));
 	RETURNS(glex_probe_first_mp(side.ep, 0, NULL, &(void *){NULL}, &(uint32_t){0}), GLEX_NO_MP);
 	ck_assert_uint_eq(side.buf[64], 0);
-	go_on_glexd();
+	glexd_go_on();
 	expect_mp(side.ep, "first..", 8);
 	UNTIL(memcmp(side.buf + 64, "first..", 8) == 0);
 	side_close(&side);
@@ -223,11 +153,11 @@ START_TEST(post__depth_of_128_on_normal_endpoint__never_busy)
 
 	side_open(&side, GLEX_EP_TYPE_NORMAL, 4096, false);
 	rdma_done(&side, &side.card, GLEX_RDMA_TYPE_PUT, 0, 8);
-	stop_glexd();
+	glexd_stop();
 	req = rdma_between(&side, &side.card, GLEX_RDMA_TYPE_PUT, 0, 8);
 	for (i = 0; i < 128; i++)
 		OK(glex_rdma(side.ep, &req, NULL));
-	go_on_glexd();
+	glexd_go_on();
 	side_close(&side);
 }
 END_TEST
@@ -320,7 +250,7 @@ START_TEST(post__queue_nearly_full__whole_list_refused_and_bad_is_head)
 	ck_assert_ptr_eq(bad_put, put);
 	OK(glex_send_imm_mp(side.ep, &more[5], NULL)); /* the five that have room: 16 of 16 */
 	RETURNS(glex_send_imm_mp(side.ep, &more[9], &bad), GLEX_BUSY);
-	go_on_glexd();
+	glexd_go_on();
 	for (i = 0; i < 10; i++)
 		expect_mp(side.ep, &first[i], 4);
 	for (i = 5; i < 10; i++)
@@ -357,17 +287,19 @@ START_TEST(busy__clears_by_itself_while_poster_loops)
 	struct side side;
 	uint64_t busy = 0;
 	glex_ret_t ret;
+	pid_t glexd;
 
-	open_and_stop(&side, 4096);
+	glexd = open_and_stop(&side, 4096);
 	list = mp_list(side.card.addr, 0, SMALL_DQ + 5, numbers);
 	list[SMALL_DQ - 2].next = NULL; /* with the one that waits, the queue is full */
 	OK(glex_send_imm_mp(side.ep, list, NULL));
-	say(peer.fd, &stopped, sizeof(stopped));
+	say(peer.fd, &glexd, sizeof(glexd));
 	while ((ret = glex_send_imm_mp(side.ep, &list[SMALL_DQ - 1], NULL)) == GLEX_BUSY)
 		busy++;
 	ck_assert_int_eq(ret, GLEX_SUCCESS);
 	ck_assert_uint_gt(busy, 0);
 	peer_join(&peer);
+	glexd_go_on();
 	for (i = 0; i < SMALL_DQ + 5; i++)
 		expect_mp(side.ep, &numbers[i], 4);
 	RETURNS(glex_probe_first_mp(side.ep, 0, NULL, &(void *){NULL}, &(uint32_t){0}), GLEX_NO_MP);

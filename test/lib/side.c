@@ -2,10 +2,14 @@
 /* side.c - see side.h. */
 #include "test/lib/side.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "test/lib/raw.h"
 
 #define ALL (GLEX_MEM_READ | GLEX_MEM_WRITE)
 
@@ -68,6 +72,51 @@ struct card swap_cards(const struct side *side, int fd)
 	say(fd, &side->card, sizeof(side->card));
 	hear(fd, &theirs, sizeof(theirs));
 	return theirs;
+}
+
+static struct {
+	pid_t glexd, guard;
+	int alive; /* open as long as we are there */
+} stopped;
+
+/* A process that outlives us, even if we are killed with all our group, and then lets glexd go on. */
+static void stand_guard(pid_t glexd)
+{
+	int ends[2];
+	char byte;
+
+	ck_assert_int_eq(pipe(ends), 0);
+	stopped.guard = fork();
+	ck_assert_int_ge(stopped.guard, 0);
+	if (stopped.guard == 0) {
+		setsid();
+		close(ends[1]);
+		while (read(ends[0], &byte, 1) > 0)
+			;
+		kill(glexd, SIGCONT);
+		_exit(EXIT_SUCCESS);
+	}
+	close(ends[0]);
+	stopped.alive = ends[1];
+}
+
+pid_t glexd_stop(void)
+{
+	char name[128];
+
+	raw_name(name, sizeof(name));
+	stopped.glexd = raw_glexd_pid(name);
+	ck_assert_int_gt(stopped.glexd, 0);
+	stand_guard(stopped.glexd);
+	ck_assert_int_eq(kill(stopped.glexd, SIGSTOP), 0);
+	return stopped.glexd;
+}
+
+void glexd_go_on(void)
+{
+	close(stopped.alive);
+	waitpid(stopped.guard, NULL, 0);
+	stopped.glexd = 0;
 }
 
 /* ---- posting ---------------------------------------------------------------- */

@@ -72,6 +72,13 @@ struct card swap_cards(const struct side *side, int fd);
 /* A word for GLEX_JOB that no other run has; call it first in main: the environment is read only once. */
 void own_job(const char *test);
 
+/*
+ * Stops the glexd of this job; it goes on by glexd_go_on, or when this process
+ * ends in whatever way.  Returns its process.
+ */
+pid_t glexd_stop(void);
+void glexd_go_on(void);
+
 /* ---- posting; BUSY is waited for ------------------------------------------ */
 
 void send_mp(struct side *side, glex_ep_addr_t to, const void *data, uint32_t len);

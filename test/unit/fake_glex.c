@@ -124,7 +124,7 @@ static void put_event(struct endpoint *to, const glex_event_t *ev)
 }
 
 static void put_error(struct endpoint *ep, glex_ep_addr_t to, enum glex_err_req_op op, enum glex_err_req_status status,
-		      uint64_t handle)
+		      const struct glex_rdma_req *get)
 {
 	struct glex_err_req *err;
 
@@ -136,7 +136,8 @@ static void put_error(struct endpoint *ep, glex_ep_addr_t to, enum glex_err_req_
 	err->status = status;
 	err->rmt_nic_id = to.s.nic_id;
 	err->rmt_ep_num = to.s.ep_num;
-	err->data0 = handle;
+	err->data0 = get ? get->rmt_mh.v : 0;
+	err->data1 = get ? get->rmt_offset : 0;
 }
 
 /* ---- the network --------------------------------------------------------- */
@@ -157,11 +158,11 @@ static void arrive_get(struct packet *p, struct endpoint *to)
 
 	if (!to || !src || !dst || to->key != p->get.rmt_key) {
 		put_error(p->from, p->to, GLEX_ERR_OP_RDMA_GET,
-			  to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD, p->get.rmt_mh.v);
+			  to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD, &p->get);
 		return;
 	}
 	if (p->get.rmt_mh.v == fake.private_handle) {
-		put_error(p->from, p->to, GLEX_ERR_OP_RDMA_GET, GLEX_ERR_STATUS_PCIE_READ, p->get.rmt_mh.v);
+		put_error(p->from, p->to, GLEX_ERR_OP_RDMA_GET, GLEX_ERR_STATUS_PCIE_READ, &p->get);
 		return;
 	}
 	memcpy(dst, src, p->get.len);
@@ -182,7 +183,7 @@ static void arrive(struct packet *p)
 	else if (to)
 		put_mp(to, p->from->addr, p->data, p->len);
 	else
-		put_error(p->from, p->to, GLEX_ERR_OP_IMM_MP, GLEX_ERR_STATUS_DEST_HOST_DEAD, 0);
+		put_error(p->from, p->to, GLEX_ERR_OP_IMM_MP, GLEX_ERR_STATUS_DEST_HOST_DEAD, NULL);
 }
 
 int fake_deliver(int n)

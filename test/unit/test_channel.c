@@ -104,17 +104,13 @@ static void *on_hello(struct glexch_conn *conn, const void *blob, size_t len)
 
 static void on_fail(struct glexch_conn *conn, const char *why)
 {
-	struct end *end = glexch_conn_user(conn);
-
 	ck_assert_ptr_nonnull(why);
-	end->failed++;
+	((struct end *)glexch_conn_user(conn))->failed++;
 }
 
 static void on_drained(struct glexch_conn *conn)
 {
-	struct end *end = glexch_conn_user(conn);
-
-	end->drained++;
+	((struct end *)glexch_conn_user(conn))->drained++;
 }
 
 static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained};
@@ -215,9 +211,7 @@ static int arrived(const struct end *from, const struct end *to)
 
 static void settle(const struct end *from, const struct end *to)
 {
-	int n;
-
-	for (n = 0; n < STEPS && !arrived(from, to); n++)
+	for (int n = 0; n < STEPS && !arrived(from, to); n++)
 		step();
 	ck_assert_uint_eq(to->received, from->sent);
 	ck_assert_int_eq(from->done, from->queued);
@@ -225,9 +219,7 @@ static void settle(const struct end *from, const struct end *to)
 
 static void quiet(struct proc *p)
 {
-	int n;
-
-	for (n = 0; n < STEPS && !glexch_quiet(p->ch); n++)
+	for (int n = 0; n < STEPS && !glexch_quiet(p->ch); n++)
 		step();
 	ck_assert(glexch_quiet(p->ch));
 }

@@ -94,9 +94,9 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "size of a block of the channel shared by all peers"),
 	UINT("GLEX_MPI_SR_BLOCKS", mpi_sr_blocks, "64", 4, 4096, "blocks",
 	     "blocks of the shared channel, in each direction"),
-	UINT("GLEX_MPI_SR_CREDITS", mpi_sr_credits, "64", 2, 1024, "credits",
+	UINT("GLEX_MPI_SR_CREDITS", mpi_sr_credits, "64", 1, 255, "credits",
 	     "mini-packets a peer may have under way in the shared channel"),
-	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "64K", 0, 16 * M,
+	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "16K", 0, 16 * M,
 	     "longest message that is sent without asking the receiver first"),
 
 	/* from the launcher */
