@@ -52,11 +52,17 @@ static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const str
 	nep->err_logged++;
 }
 
-/* Errors the DMA engine found are put on stderr by the owner, when it next posts. */
+/*
+ * Errors the DMA engine found are put on stderr by the owner, when it next
+ * posts.  What the program has polled by then it knows.
+ */
 static void tell_new_errors(struct nic_ep *nep)
 {
+	uint32_t polled = glexi_queue_read(&nep->ep->err);
 	struct emu_err_slot *slot;
 
+	if (GLEXI_UNLIKELY((int32_t)(polled - nep->err_logged) > 0))
+		nep->err_logged = polled;
 	while (GLEXI_UNLIKELY((slot = emu_ring_peek(&nep->port.err, nep->err_logged)) != NULL)) {
 		glex_ep_addr_t dst = {.ep_num = (uint16_t)slot->rmt_ep_num};
 
