@@ -55,6 +55,7 @@ END_TEST
 
 /* ---- wrong requests to a target that looks ------------------------------------------------------- */
 
+/* long: one wrong request after the other, each on the same two sides */
 static void wrong_requests(int fd, void *arg)
 {
 	int kind = *(int *)arg;

@@ -26,25 +26,18 @@ static bool probe(struct glexi_queue *queue, bool first, glex_event_t **event)
 	return slot != NULL;
 }
 
+static bool probe_first(struct glexi_queue *queue, void *out)
+{
+	return probe(queue, true, out);
+}
+
 glex_ret_t glex_probe_first_event(glex_ep_handle_t handle, int32_t timeout, glex_event_t **event)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
-	int64_t deadline = 0;
-	glex_ret_t ret;
 
 	if (GLEXI_UNLIKELY(!ep || !event))
 		return GLEX_INVALID_PARAM;
-	for (;;) {
-		if (glexi_queue_has(&ep->eq, glexi_queue_read(&ep->eq)) && probe(&ep->eq, true, event))
-			return GLEX_SUCCESS;
-		if (timeout == 0)
-			return glexi_queue_empty(ep, &ep->eq, GLEX_NO_EVENT);
-		if (deadline == 0)
-			deadline = glexi_deadline(timeout);
-		ret = glexi_queue_wait(ep, &ep->eq, deadline, GLEX_NO_EVENT);
-		if (ret != GLEX_SUCCESS)
-			return ret;
-	}
+	return glexi_queue_take(ep, &ep->eq, timeout, GLEX_NO_EVENT, probe_first, event);
 }
 
 glex_ret_t glex_probe_next_event(glex_ep_handle_t handle, glex_event_t **event)

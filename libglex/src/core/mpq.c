@@ -6,7 +6,7 @@
  *   | x | probed ...  | new ... |
  *
  * An empty poll reads the next slot's seq and the queue's own words, takes no
- * lock and makes no call outside this file.
+ * lock and makes no call.
  */
 #include "core/priv.h"
 
@@ -24,16 +24,23 @@ static uint32_t load_probe(const struct glexi_queue *queue)
 	return atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock, or a peek */
 }
 
-static void show(struct emu_mp_slot *slot, glex_ep_addr_t *src, void **data, uint32_t *len)
+/* Where a caller wants an MP: its address by probe, its bytes by receive. */
+struct mp_out {
+	glex_ep_addr_t *src; /* may be NULL */
+	void **data;
+	void *buffer;
+	uint32_t *len;
+};
+
+static void show(const struct emu_mp_slot *slot, const struct mp_out *out)
 {
-	if (src)
-		src->v = slot->src;
-	*data = slot->data;
-	*len = slot->len;
+	if (out->src)
+		out->src->v = slot->src;
+	*out->len = slot->len;
 }
 
 /* Looks at the first MP at or after R (or P); true with the outputs set and P behind it. */
-static bool probe(struct glexi_queue *queue, bool first, glex_ep_addr_t *src, void **data, uint32_t *len)
+static bool probe(struct glexi_queue *queue, bool first, const struct mp_out *out)
 {
 	struct emu_mp_slot *slot;
 	uint32_t at;
@@ -41,15 +48,22 @@ static bool probe(struct glexi_queue *queue, bool first, glex_ep_addr_t *src, vo
 	glexi_lock(&queue->lock);
 	slot = glexi_queue_find(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
 	if (slot) {
-		show(slot, src, data, len);
+		show(slot, out);
+		*out->data = slot->data;
 		store_probe(queue, at + 1);
 	}
 	glexi_unlock(&queue->lock);
 	return slot != NULL;
 }
 
-static bool receive(struct glexi_queue *queue, glex_ep_addr_t *src, void *data, uint32_t *len)
+static bool probe_first(struct glexi_queue *queue, void *out)
 {
+	return probe(queue, true, out);
+}
+
+static bool receive(struct glexi_queue *queue, void *arg)
+{
+	const struct mp_out *out = arg;
 	struct emu_mp_slot *slot;
 	uint32_t at, read;
 
@@ -57,11 +71,9 @@ static bool receive(struct glexi_queue *queue, glex_ep_addr_t *src, void *data, 
 	read = glexi_queue_read(queue);
 	slot = glexi_queue_find(queue, read, FLAGS_AT, &at);
 	if (slot) {
-		if (src)
-			src->v = slot->src;
+		show(slot, out);
 		if (slot->len)
-			memcpy(data, slot->data, slot->len);
-		*len = slot->len;
+			memcpy(out->buffer, slot->data, slot->len);
 		if ((int32_t)(load_probe(queue) - (at + 1)) < 0)
 			store_probe(queue, at + 1);
 		atomic_store_explicit(&queue->read, at + 1, memory_order_relaxed); /* relaxed: under the lock */
@@ -76,31 +88,21 @@ glex_ret_t glex_probe_first_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep
 			       uint32_t *len)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
-	int64_t deadline = 0;
-	glex_ret_t ret;
+	struct mp_out out = {.src = src, .data = data, .len = len};
 
 	if (GLEXI_UNLIKELY(!ep || !data || !len))
 		return GLEX_INVALID_PARAM;
-	for (;;) {
-		if (glexi_queue_has(&ep->mpq, glexi_queue_read(&ep->mpq)) && probe(&ep->mpq, true, src, data, len))
-			return GLEX_SUCCESS;
-		if (timeout == 0)
-			return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
-		if (deadline == 0)
-			deadline = glexi_deadline(timeout);
-		ret = glexi_queue_wait(ep, &ep->mpq, deadline, GLEX_NO_MP);
-		if (ret != GLEX_SUCCESS)
-			return ret;
-	}
+	return glexi_queue_take(ep, &ep->mpq, timeout, GLEX_NO_MP, probe_first, &out);
 }
 
 glex_ret_t glex_probe_next_mp(glex_ep_handle_t handle, glex_ep_addr_t *src, void **data, uint32_t *len)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
+	struct mp_out out = {.src = src, .data = data, .len = len};
 
 	if (GLEXI_UNLIKELY(!ep || !data || !len))
 		return GLEX_INVALID_PARAM;
-	if (!glexi_queue_has(&ep->mpq, load_probe(&ep->mpq)) || !probe(&ep->mpq, false, src, data, len))
+	if (!glexi_queue_has(&ep->mpq, load_probe(&ep->mpq)) || !probe(&ep->mpq, false, &out))
 		return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
 	return GLEX_SUCCESS;
 }
@@ -117,20 +119,9 @@ glex_ret_t glex_discard_probed_mp(glex_ep_handle_t handle)
 glex_ret_t glex_receive_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep_addr_t *src, void *data, uint32_t *len)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
-	int64_t deadline = 0;
-	glex_ret_t ret;
+	struct mp_out out = {.src = src, .buffer = data, .len = len};
 
 	if (GLEXI_UNLIKELY(!ep || !data || !len))
 		return GLEX_INVALID_PARAM;
-	for (;;) {
-		if (glexi_queue_has(&ep->mpq, glexi_queue_read(&ep->mpq)) && receive(&ep->mpq, src, data, len))
-			return GLEX_SUCCESS;
-		if (timeout == 0)
-			return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
-		if (deadline == 0)
-			deadline = glexi_deadline(timeout);
-		ret = glexi_queue_wait(ep, &ep->mpq, deadline, GLEX_NO_MP);
-		if (ret != GLEX_SUCCESS)
-			return ret;
-	}
+	return glexi_queue_take(ep, &ep->mpq, timeout, GLEX_NO_MP, receive, &out);
 }

@@ -125,6 +125,17 @@ void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep);
 
 /* ---- queues: wait.c ------------------------------------------------------ */
 
+/* relaxed: the queue's own lock orders those who change them, a peek tolerates any value */
+static inline uint32_t glexi_queue_read(const struct glexi_queue *queue)
+{
+	return atomic_load_explicit(&queue->read, memory_order_relaxed); /* relaxed: see above */
+}
+
+static inline bool glexi_queue_has(const struct glexi_queue *queue, uint32_t index)
+{
+	return emu_ring_peek(&queue->ring, index) != NULL;
+}
+
 /*
  * The first live slot at or after index from, or NULL; *at_p: its index.  Under
  * the queue's lock.  Steps over slots that a dead process left.  flags_at: offset
@@ -138,24 +149,49 @@ void *glexi_queue_find(struct glexi_queue *queue, uint32_t from, size_t flags_at
  */
 glex_ret_t glexi_queue_wait(struct glexi_ep *ep, struct glexi_queue *queue, int64_t deadline_ns, glex_ret_t none);
 
-/* What an empty poll returns: `none`, or GLEX_SYS_ERR once the device is known to be lost. */
-glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_queue *queue, glex_ret_t none);
+#define GLEXI_POLLS_PER_CHECK 0x10000u /* a dead glexd cannot say so: pollers ask now and then */
 
-/* Everything probed is given back.  GLEX_SYS_ERR in a forked child. */
-glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue);
+/* What an empty poll returns: `none`, or GLEX_SYS_ERR once the device is known to be lost. */
+static inline glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_queue *queue, glex_ret_t none)
+{
+	uint32_t n = atomic_load_explicit(&queue->empty, memory_order_relaxed) + 1; /* relaxed: rough count */
+
+	atomic_store_explicit(&queue->empty, n, memory_order_relaxed); /* relaxed: rough count */
+	if (glexi_is_lost(ep->dev))
+		return GLEX_SYS_ERR;
+	if (GLEXI_UNLIKELY(n % GLEXI_POLLS_PER_CHECK == 0) && glexi_device_check(ep->dev) != GLEX_SUCCESS)
+		return GLEX_SYS_ERR;
+	return none;
+}
 
 /* When a wait of timeout ms that begins now ends; INT64_MAX: never. */
 int64_t glexi_deadline(int32_t timeout);
 
-/* relaxed: the queue's own lock orders those who change them, a peek tolerates any value */
-static inline uint32_t glexi_queue_read(const struct glexi_queue *queue)
+/* Takes or looks at what the queue has, under its lock; false: nothing.  out: what the caller wants filled. */
+typedef bool (*glexi_take_fn)(struct glexi_queue *queue, void *out);
+
+/* The three calls with a timeout: take what is at the read index, or wait for it.  Inlined with its take. */
+static inline __attribute__((always_inline)) glex_ret_t glexi_queue_take(struct glexi_ep *ep, struct glexi_queue *queue,
+									 int32_t timeout, glex_ret_t none,
+									 glexi_take_fn take, void *out)
 {
-	return atomic_load_explicit(&queue->read, memory_order_relaxed); /* relaxed: see above */
+	int64_t deadline = 0;
+	glex_ret_t ret;
+
+	for (;;) {
+		if (glexi_queue_has(queue, glexi_queue_read(queue)) && take(queue, out))
+			return GLEX_SUCCESS;
+		if (timeout == 0)
+			return glexi_queue_empty(ep, queue, none);
+		if (deadline == 0)
+			deadline = glexi_deadline(timeout);
+		ret = glexi_queue_wait(ep, queue, deadline, none);
+		if (ret != GLEX_SUCCESS)
+			return ret;
+	}
 }
 
-static inline bool glexi_queue_has(const struct glexi_queue *queue, uint32_t index)
-{
-	return emu_ring_peek(&queue->ring, index) != NULL;
-}
+/* Everything probed is given back.  GLEX_SYS_ERR in a forked child. */
+glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue);
 
 #endif /* GLEXI_PRIV_H */

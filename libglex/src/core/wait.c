@@ -8,7 +8,7 @@
  * core for itself skips the first.  No lock is held in any of them.
  *
  * A dead glexd cannot say so: sleepers look after it between naps, and pollers
- * every POLLS_PER_CHECK empty polls.
+ * every GLEXI_POLLS_PER_CHECK empty polls.
  */
 #include "core/priv.h"
 
@@ -16,9 +16,8 @@
 
 #include "cfg/cfg.h"
 
-#define POLLS_PER_CHECK 0x10000u
-#define NAP_NS		100000000u
-#define SPINS_PER_LOOK	64
+#define NAP_NS	       100000000u
+#define SPINS_PER_LOOK 64
 
 static int64_t now_ns(void)
 {
@@ -82,18 +81,6 @@ void *glexi_queue_find(struct glexi_queue *queue, uint32_t from, size_t flags_at
 	    from == atomic_load_explicit(&queue->probe, memory_order_relaxed)) /* relaxed: under the lock */
 		drop_discarded(queue, at);
 	return NULL;
-}
-
-glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_queue *queue, glex_ret_t none)
-{
-	uint32_t n = atomic_load_explicit(&queue->empty, memory_order_relaxed) + 1; /* relaxed: rough count */
-
-	atomic_store_explicit(&queue->empty, n, memory_order_relaxed); /* relaxed: rough count */
-	if (glexi_is_lost(ep->dev))
-		return GLEX_SYS_ERR;
-	if (GLEXI_UNLIKELY(n % POLLS_PER_CHECK == 0) && glexi_device_check(ep->dev) != GLEX_SUCCESS)
-		return GLEX_SYS_ERR;
-	return none;
 }
 
 glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue)

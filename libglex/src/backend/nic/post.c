@@ -153,6 +153,15 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 	return REFUSED;
 }
 
+/* How each posting call ends: rings for what was queued, lets others post. */
+static glex_ret_t finish(struct glexi_ep *ep, enum course course, glex_ret_t refusal)
+{
+	if (course == QUEUED)
+		dq_ring(ep->be);
+	glexi_unlock(&ep->post_lock);
+	return GLEXI_LIKELY(course != REFUSED) ? GLEX_SUCCESS : refusal;
+}
+
 /*
  * The target's slot is the one line a request must take from another core; asked
  * for first, it comes while the rest of the request is being worked out.  Under
@@ -246,12 +255,8 @@ glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, 
 		else
 			queue_mp(ep, r);
 	}
-	if (course == QUEUED)
-		dq_ring(ep->be);
-	glexi_unlock(&ep->post_lock);
-	if (GLEXI_LIKELY(course != REFUSED))
-		return GLEX_SUCCESS;
-	if (bad)
+	ret = finish(ep, course, ret);
+	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
 	return ret;
 }
@@ -326,12 +331,8 @@ glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, s
 	course = choose(ep, n, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
 		put_imm(ep, r, course == HERE);
-	if (course == QUEUED)
-		dq_ring(ep->be);
-	glexi_unlock(&ep->post_lock);
-	if (GLEXI_LIKELY(course != REFUSED))
-		return GLEX_SUCCESS;
-	if (bad)
+	ret = finish(ep, course, ret);
+	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
 	return ret;
 }
@@ -412,12 +413,8 @@ glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct gl
 	course = choose(ep, n, false, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
 		move_rdma(ep, r, course == HERE);
-	if (course == QUEUED)
-		dq_ring(nep);
-	glexi_unlock(&ep->post_lock);
-	if (GLEXI_LIKELY(course != REFUSED))
-		return GLEX_SUCCESS;
-	if (bad)
+	ret = finish(ep, course, ret);
+	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
 	return ret;
 }
