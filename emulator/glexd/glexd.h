@@ -80,6 +80,7 @@ struct glexd {
 	struct event *leave; /* timer: nobody is here any more */
 	int listener;
 	const char *socket; /* as given: @abstract or a path */
+	bool full;	    /* no descriptor left to accept anybody */
 	bool private;	    /* leaves with its last client */
 	uint32_t linger_ms;
 

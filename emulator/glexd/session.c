@@ -72,6 +72,25 @@ static void give_back(struct session *session)
 	port_each(glexd, reap_port, &session->id);
 }
 
+/*
+ * Out of descriptors: who knocks waits at the door, or the event loop would go
+ * round for nothing, until something is given back.
+ */
+static void stop_accepting(struct glexd *glexd)
+{
+	glexi_warn_once(0, "no descriptors left: new processes have to wait; see ulimit -n");
+	glexd->full = true;
+	event_del(glexd->acceptor);
+}
+
+static void accept_again(struct glexd *glexd)
+{
+	if (!glexd->full)
+		return;
+	glexd->full = false;
+	event_add(glexd->acceptor, NULL);
+}
+
 static void arm_leave(struct glexd *glexd)
 {
 	struct timeval linger = {.tv_sec = glexd->linger_ms / 1000, .tv_usec = glexd->linger_ms % 1000 * 1000};
@@ -101,6 +120,7 @@ void session_end(struct session *session, const char *why)
 		close(session->pidfd);
 	close(session->fd);
 	free(session);
+	accept_again(glexd);
 	arm_leave(glexd);
 }
 
@@ -144,7 +164,7 @@ static ssize_t receive(int fd, struct emu_ctl_msg *msg, int *fd_p)
 	*fd_p = -1;
 	if (n >= 0) /* even an empty message can bring some */
 		take_fds(&mh, fd_p);
-	return n;
+	return mh.msg_flags & MSG_TRUNC && n > 0 ? n + 1 : n; /* longer than a message is: no message */
 }
 
 static int reply_with(int fd, const struct emu_ctl_msg *reply, const int fds[EMU_WIRE_FDS])
@@ -194,6 +214,7 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 		lock(session->glexd);
 		control_serve(session, &request, fd_in, &reply, fds_out);
 		pthread_mutex_unlock(&session->glexd->lock);
+		accept_again(session->glexd); /* it may have closed a port */
 	}
 	reply.head.magic = EMU_WIRE_MAGIC;
 	reply.head.version = EMU_WIRE_VERSION;
@@ -228,8 +249,11 @@ void session_accept(evutil_socket_t listener, short what, void *arg)
 	struct session *session;
 
 	(void)what;
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			stop_accepting(glexd);
 		return;
+	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || !may_enter(&who)) {
 		turn_away(fd, &who);
 		return;
