@@ -2,6 +2,7 @@
 /* side.c - see side.h. */
 #include "test/lib/side.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,38 @@ static void stand_guard(pid_t glexd)
 	stopped.alive = ends[1];
 }
 
+/* The first letter behind the name in /proc/PID/task/TID/stat: T when stopped. */
+static bool is_stopped(pid_t pid, const char *task)
+{
+	char path[512], text[512] = "", *after;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, task);
+	stat = fopen(path, "r");
+	if (!stat)
+		return true;
+	after = fgets(text, sizeof(text), stat) ? strrchr(text, ')') : NULL;
+	fclose(stat);
+	return after && after[1] == ' ' && after[2] == 'T';
+}
+
+/* A signal to stop reaches the threads of a process one after the other, and not at once. */
+static bool all_stopped(pid_t pid)
+{
+	char path[64];
+	struct dirent *task;
+	bool all = true;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	ck_assert_ptr_nonnull(tasks);
+	while (all && (task = readdir(tasks)))
+		all = task->d_name[0] == '.' || is_stopped(pid, task->d_name);
+	closedir(tasks);
+	return all;
+}
+
 pid_t glexd_stop(void)
 {
 	char name[128];
@@ -109,6 +142,7 @@ pid_t glexd_stop(void)
 	ck_assert_int_gt(stopped.glexd, 0);
 	stand_guard(stopped.glexd);
 	ck_assert_int_eq(kill(stopped.glexd, SIGSTOP), 0);
+	UNTIL(all_stopped(stopped.glexd));
 	return stopped.glexd;
 }
 
