@@ -4,8 +4,8 @@
  *
  * A wait goes through three phases: spin (GLEX_SPIN_TIME), which catches what
  * is on its way; yield (GLEX_YIELD_TIME), which lets others run where processes
- * outnumber cores; sleep, which costs nothing.  A process that cannot have a
- * core for itself skips the first.  No lock is held in any of them.
+ * outnumber cores; sleep, which costs nothing.  A machine with one core skips
+ * the first.  No lock is held in any of them.
  *
  * A dead glexd cannot say so: sleepers look after it between naps, and pollers
  * every GLEXI_POLLS_PER_CHECK empty polls.
@@ -13,6 +13,7 @@
 #include "core/priv.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include "cfg/cfg.h"
 
@@ -117,14 +118,14 @@ static bool poll_until(const struct glexi_queue *queue, int64_t until, bool yiel
 	return true;
 }
 
-static bool alone_on_core(void)
+/* With one core the sender cannot run while we spin.  A process bound to a core of several may well spin on it. */
+static bool sender_may_run(void)
 {
-	static _Atomic int cores;				    /* 0: not yet known */
-	int n = atomic_load_explicit(&cores, memory_order_relaxed); /* relaxed: the same value for all */
-	cpu_set_t set;
+	static _Atomic long cores;				     /* 0: not yet known */
+	long n = atomic_load_explicit(&cores, memory_order_relaxed); /* relaxed: the same value for all */
 
 	if (n == 0) {
-		n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+		n = sysconf(_SC_NPROCESSORS_ONLN);
 		atomic_store_explicit(&cores, n, memory_order_relaxed); /* relaxed: the same value for all */
 	}
 	return n > 1;
@@ -133,7 +134,7 @@ static bool alone_on_core(void)
 glex_ret_t glexi_queue_wait(struct glexi_ep *ep, struct glexi_queue *queue, int64_t deadline, glex_ret_t none)
 {
 	const struct glexi_cfg *cfg = glexi_cfg();
-	int64_t now = now_ns(), until = now + (alone_on_core() ? (int64_t)cfg->spin_us * 1000 : 0);
+	int64_t now = now_ns(), until = now + (sender_may_run() ? (int64_t)cfg->spin_us * 1000 : 0);
 
 	if (poll_until(queue, until < deadline ? until : deadline, false))
 		return GLEX_SUCCESS;
