@@ -49,7 +49,8 @@ enum emu_ctl_status {
 	EMU_CTL_TAKEN,	   /* that endpoint number is in use */
 	EMU_CTL_EXHAUSTED, /* none of that class left */
 	EMU_CTL_NO_MEMORY,
-	EMU_CTL_ABSENT /* there is no such thing */
+	EMU_CTL_ABSENT, /* there is no such thing */
+	EMU_CTL_NO_DESCRIPTORS
 };
 
 #define EMU_UNSET UINT32_MAX

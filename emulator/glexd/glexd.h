@@ -42,11 +42,13 @@ struct session {
 	struct event *died;
 	uint32_t pid;
 	uint32_t nic_id;
+	LIST_HEAD(, port) ports;
 	bool welcome; /* HELLO was accepted */
 	bool observer;
 };
 
 struct port {
+	LIST_ENTRY(port) link; /* of its owner */
 	struct segment seg;
 	struct emu_vport view;
 	struct session *owner;
@@ -111,6 +113,7 @@ struct node *node_find(struct glexd *glexd, uint32_t nic_id);
 struct port *port_find(struct glexd *glexd, uint32_t nic_id, uint32_t ep_num);
 int port_create(struct glexd *glexd, struct session *owner, const struct emu_ctl_port *want, struct port **port_p);
 void port_close(struct glexd *glexd, struct port *port);
+void ports_close(struct session *owner); /* all; their regions are the caller's to reclaim */
 int shared_add(struct glexd *glexd, struct session *owner, int fd, uint64_t len, uint64_t *id_p);
 struct shared *shared_find(struct glexd *glexd, uint64_t id);
 void shared_remove(struct glexd *glexd, struct shared *shared);

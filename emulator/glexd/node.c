@@ -156,24 +156,38 @@ int port_create(struct glexd *glexd, struct session *owner, const struct emu_ctl
 	port->ep_num = num;
 	if (make_port(port, want) < 0) {
 		free(port);
-		return EMU_CTL_NO_MEMORY;
+		return errno == EMFILE || errno == ENFILE ? EMU_CTL_NO_DESCRIPTORS : EMU_CTL_NO_MEMORY;
 	}
 	node->ports[num] = port;
+	LIST_INSERT_HEAD(&owner->ports, port, link);
 	*port_p = port;
 	return EMU_CTL_OK;
 }
 
-void port_close(struct glexd *glexd, struct port *port)
+static void shut(struct glexd *glexd, struct port *port)
 {
-	struct node *node = node_find(glexd, port->nic_id);
-
 	/* Senders that still have it mapped look at this word before each packet. */
 	atomic_store_explicit(&port->view.port->state, EMU_PORT_CLOSED, memory_order_release); /* relaxed: stronger */
 	emu_host_wake(&glexd->host, port->view.port);
-	emu_mmt_reclaim(node->nic, port->owner->id, port->ep_num);
-	node->ports[port->ep_num] = NULL;
+	node_find(glexd, port->nic_id)->ports[port->ep_num] = NULL;
+	LIST_REMOVE(port, link);
 	segment_destroy(&port->seg);
 	free(port);
+}
+
+void port_close(struct glexd *glexd, struct port *port)
+{
+	emu_mmt_reclaim(node_find(glexd, port->nic_id)->nic, port->owner->id, port->ep_num);
+	shut(glexd, port);
+}
+
+/* Looking through the whole table for each of 16384 endpoints would keep everybody else waiting. */
+void ports_close(struct session *owner)
+{
+	struct port *port;
+
+	while ((port = LIST_FIRST(&owner->ports)))
+		shut(owner->glexd, port);
 }
 
 bool port_each(struct glexd *glexd, bool (*fn)(struct port *port, void *arg), void *arg)

@@ -16,10 +16,18 @@
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
 
-static int fail(struct segment *seg, const char *what, const char *step, uint64_t size, int error)
+/* Which limit is in the way. */
+static const char *hint(int error, bool mapping)
 {
-	glexi_error("%s for %s failed: %llu KiB: %s; see ulimit -f and the memory limits of this session", step, what,
-		    (unsigned long long)(size / 1024), strerror(error));
+	if (error == EMFILE || error == ENFILE)
+		return "ulimit -Hn: each endpoint and each piece of shared memory takes a descriptor";
+	return mapping ? "ulimit -v and vm.max_map_count" : "ulimit -f and the memory limits of this session";
+}
+
+static int fail(struct segment *seg, const char *what, const char *step, bool mapping, int error)
+{
+	glexi_error("%s for %s failed: %llu KiB: %s; see %s", step, what, (unsigned long long)(seg->size / 1024),
+		    strerror(error), hint(error, mapping));
 	segment_destroy(seg);
 	errno = error;
 	return -1;
@@ -33,16 +41,16 @@ int segment_create(struct segment *seg, const char *what, uint64_t size)
 	seg->size = size;
 	seg->fd = memfd_create("glex", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (seg->fd < 0)
-		return fail(seg, what, "creating shared memory", size, errno);
+		return fail(seg, what, "creating shared memory", false, errno);
 	error = posix_fallocate(seg->fd, 0, (off_t)size);
 	if (error)
-		return fail(seg, what, "allocating shared memory", size, error);
+		return fail(seg, what, "allocating shared memory", false, error);
 	if (fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return fail(seg, what, "sealing shared memory", size, errno);
+		return fail(seg, what, "sealing shared memory", false, errno);
 	seg->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, 0);
 	if (seg->base == MAP_FAILED) {
 		seg->base = NULL;
-		return fail(seg, what, "mapping shared memory", size, errno);
+		return fail(seg, what, "mapping shared memory", true, errno);
 	}
 	return 0;
 }

@@ -42,28 +42,13 @@ static bool reap_port(struct port *port, void *arg)
 	return false;
 }
 
-struct owned {
-	struct session *session;
-	struct port *port;
-};
-
-static bool is_owned(struct port *port, void *arg)
-{
-	struct owned *owned = arg;
-
-	owned->port = port;
-	return port->owner == owned->session;
-}
-
 static void give_back(struct session *session)
 {
 	struct glexd *glexd = session->glexd;
-	struct owned owned = {.session = session};
 	struct node *node = node_find(glexd, session->nic_id);
 	uint32_t i;
 
-	while (port_each(glexd, is_owned, &owned))
-		port_close(glexd, owned.port);
+	ports_close(session);
 	if (node)
 		emu_mmt_reclaim(node->nic, session->id, UINT32_MAX);
 	for (i = 0; i < glexd->shared_room; i++)
@@ -268,6 +253,7 @@ void session_accept(evutil_socket_t listener, short what, void *arg)
 	session->fd = fd;
 	session->pid = (uint32_t)who.pid;
 	session->nic_id = EMU_UNSET;
+	LIST_INIT(&session->ports);
 	session->pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
 	LIST_INSERT_HEAD(&glexd->sessions, session, link);
 	session->readable = event_new(glexd->base, fd, EV_READ | EV_PERSIST, on_request, session);

@@ -32,6 +32,7 @@ glex_api_tests = \
 	test/api/test_api_error \
 	test/api/test_api_event \
 	test/api/test_api_fork \
+	test/api/test_api_kinds \
 	test/api/test_api_mem \
 	test/api/test_api_mpq \
 	test/api/test_api_order \
@@ -52,6 +53,8 @@ test_api_test_api_event_CFLAGS = $(glex_api_cflags)
 test_api_test_api_event_LDADD = $(glex_api_ldadd)
 test_api_test_api_fork_CFLAGS = $(glex_api_cflags)
 test_api_test_api_fork_LDADD = $(glex_api_ldadd)
+test_api_test_api_kinds_CFLAGS = $(glex_api_cflags)
+test_api_test_api_kinds_LDADD = $(glex_api_ldadd)
 test_api_test_api_mem_CFLAGS = $(glex_api_cflags)
 test_api_test_api_mem_LDADD = $(glex_api_ldadd)
 test_api_test_api_mpq_CFLAGS = $(glex_api_cflags)

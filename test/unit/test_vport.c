@@ -285,6 +285,15 @@ START_TEST(attach__offset_wrong__lies_outside)
 }
 END_TEST
 
+START_TEST(layout__default_queues__within_the_budget_of_an_endpoint)
+{
+	const struct emu_vport_shape shape = {
+		.type = 1, .mpq_capacity = EMU_DEF_MPQ, .eq_capacity = EMU_DEF_EQ, .dq_capacity = EMU_DEF_DQ};
+
+	ck_assert_uint_le(emu_vport_size(&shape), 3u << 19); /* 1.5 MiB */
+}
+END_TEST
+
 /* ---- any segment --------------------------------------------------------- */
 
 START_TEST(seg_check__formatted__is_right_for_its_kind_only)
@@ -306,6 +315,7 @@ int main(void)
 	tcase_add_loop_test(layout, layout__any_shape__parts_are_aligned_disjoint_and_inside, 0, SHAPES);
 	tcase_add_loop_test(layout, format__shape__is_in_the_head, 0, SHAPES);
 	tcase_add_loop_test(layout, attach__any_shape__view_points_to_the_parts, 0, SHAPES);
+	tcase_add_test(layout, layout__default_queues__within_the_budget_of_an_endpoint);
 	tcase_add_test(layout, seg_check__formatted__is_right_for_its_kind_only);
 	tcase_add_checked_fixture(attach, setup, teardown);
 	tcase_add_test(attach, attach__queues_filled__nothing_overwrites_another);

@@ -168,6 +168,7 @@ const char *nic_ctl_status_str(int status)
 		[EMU_CTL_EXHAUSTED] = "none is left",
 		[EMU_CTL_NO_MEMORY] = "glexd has no memory left",
 		[EMU_CTL_ABSENT] = "there is no such thing",
+		[EMU_CTL_NO_DESCRIPTORS] = "glexd has no descriptors left",
 	};
 
 	if (status < 0)

@@ -132,7 +132,7 @@ static void device_query(struct glexi_device *device, struct glex_device_attr *a
 
 /* ---- endpoints -------------------------------------------------------------- */
 
-static glex_ret_t ret_of(struct nic_device *dev, int status)
+static glex_ret_t ret_of(struct nic_device *dev, int status, const struct glex_ep_attr *attr)
 {
 	switch (status) {
 	case EMU_CTL_OK:
@@ -140,11 +140,18 @@ static glex_ret_t ret_of(struct nic_device *dev, int status)
 	case EMU_CTL_BAD:
 		return GLEX_INVALID_PARAM;
 	case EMU_CTL_TAKEN:
+		glexi_info("endpoint %u of NIC %u is in use", attr->num, dev->welcome.nic_id);
+		return GLEX_NO_EP_RESOURCE;
 	case EMU_CTL_EXHAUSTED:
+		glexi_info("NIC %u has no endpoint of type %d left", dev->welcome.nic_id, (int)attr->type);
+		return GLEX_NO_EP_RESOURCE;
+	case EMU_CTL_NO_DESCRIPTORS:
+		glexi_error("glexd has no descriptor left for another endpoint; destroy some, or raise ulimit -Hn "
+			    "where it is started");
 		return GLEX_NO_EP_RESOURCE;
 	case EMU_CTL_NO_MEMORY:
-		glexi_error("glexd has no memory left for an endpoint's queues; make them smaller, or see ulimit -f "
-			    "and the memory limits of the session that started it");
+		glexi_error("glexd has no memory left for an endpoint's queues; make them smaller, or see ulimit -f, "
+			    "vm.max_map_count and the memory limits of the session that started it");
 		return GLEX_NO_MEM_RESOURCE;
 	case EMU_CTL_ACCESS:
 		return GLEX_ACCESS_ERR;
@@ -185,7 +192,7 @@ static glex_ret_t attach_port(struct nic_ep *nep, int fd)
 	const char *wrong;
 
 	if (!base)
-		return GLEX_NO_MEM_RESOURCE;
+		return fd < 0 ? GLEX_NO_EP_RESOURCE : GLEX_NO_MEM_RESOURCE;
 	wrong = emu_vport_attach(&nep->port, base, nep->port_size);
 	if (!wrong)
 		return GLEX_SUCCESS;
@@ -213,9 +220,12 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	nep = calloc(1, sizeof(*nep));
 	if (!nep)
 		return GLEX_NO_MEM_RESOURCE;
-	ret = ret_of(dev, nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CREATE, &msg, -1, fds));
-	if (ret == GLEX_SUCCESS)
+	ret = ret_of(dev, nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CREATE, &msg, -1, fds), &ep->attr);
+	if (ret == GLEX_SUCCESS) {
 		ret = attach_port(nep, fds[0]);
+		if (ret != GLEX_SUCCESS) /* else the number would stay in use */
+			nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CLOSE, &(struct emu_ctl_msg){.port = msg.port}, -1, NULL);
+	}
 	if (ret != GLEX_SUCCESS) {
 		free(nep);
 		return ret;

@@ -72,6 +72,13 @@ void *nic_map_segment(int fd, const char *what, uint64_t *size_p)
 	void *base = MAP_FAILED;
 	int error;
 
+	if (fd < 0) {
+		glexi_error_once((uintptr_t)what,
+				 "%s came without a descriptor: this process can have no more; see "
+				 "ulimit -n",
+				 what);
+		return NULL;
+	}
 	if (fstat(fd, &st) == 0 && st.st_size > 0) {
 		*size_p = (uint64_t)st.st_size;
 		base = mmap(NULL, *size_p, PROT_READ | PROT_WRITE,
@@ -145,7 +152,7 @@ static struct nic_view *ask_for_nic(struct nic_device *dev, uint32_t nic_id)
 	const char *wrong;
 	uint64_t size;
 
-	if (ask(dev, EMU_CTL_NIC_OPEN, &msg, fds) != EMU_CTL_OK || fds[0] < 0)
+	if (ask(dev, EMU_CTL_NIC_OPEN, &msg, fds) != EMU_CTL_OK)
 		return NULL;
 	nic = nic_map_segment(fds[0], "a NIC's memory table", &size);
 	wrong = nic ? emu_seg_check(&nic->seg, EMU_MAGIC_NIC, size) : NULL;
@@ -211,7 +218,7 @@ static struct nic_port_view *ask_for_port(struct nic_device *dev, uint32_t nic_i
 	const char *wrong;
 	void *base;
 
-	if (ask(dev, EMU_CTL_PORT_OPEN, &msg, fds) != EMU_CTL_OK || fds[0] < 0)
+	if (ask(dev, EMU_CTL_PORT_OPEN, &msg, fds) != EMU_CTL_OK)
 		return NULL;
 	view = calloc(1, sizeof(*view));
 	base = view ? nic_map_segment(fds[0], "a peer's queues", &view->size) : NULL;
@@ -288,7 +295,7 @@ static struct nic_map_view *ask_for_map(struct nic_device *dev, uint64_t id)
 	struct nic_map_view *view;
 	int fds[EMU_WIRE_FDS];
 
-	if (ask(dev, EMU_CTL_SHARE_OPEN, &msg, fds) != EMU_CTL_OK || fds[0] < 0)
+	if (ask(dev, EMU_CTL_SHARE_OPEN, &msg, fds) != EMU_CTL_OK)
 		return NULL;
 	view = calloc(1, sizeof(*view));
 	if (view)
