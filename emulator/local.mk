@@ -5,9 +5,11 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/ring.c emulator/nic/ring.h \
 	emulator/nic/vport.c emulator/nic/vport.h \
 	emulator/nic/mmt.c emulator/nic/mmt.h \
+	emulator/nic/copy.c emulator/nic/copy.h \
 	emulator/nic/move.c emulator/nic/move.h \
 	emulator/nic/exec.c emulator/nic/exec.h \
 	emulator/host/attach.c emulator/host/attach.h \
+	emulator/host/pick.c emulator/host/pick.h \
 	emulator/host/futex.h
 emulator_nic_libemunic_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 

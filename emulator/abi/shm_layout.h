@@ -208,7 +208,10 @@ struct emu_engine {
 	struct emu_seg_head seg;
 	uint8_t pad0[EMU_LINE - 32];
 	_Atomic uint32_t fences; /* 1: some process has no membarrier, so senders fence before they look at sleepers */
-	uint8_t pad1[EMU_LINE - 4];
+	uint32_t reserved0;
+	_Atomic uint64_t copiers;     /* which way of copying suits which length (copy.h); 0: not measured */
+	_Atomic uint64_t stream_from; /* copies from here on go past the cache; 0: none does */
+	uint8_t pad1[EMU_LINE - 24];
 	_Atomic uint32_t asleep; /* the DMA engine sleeps on bell, or is about to */
 	_Atomic uint32_t bell;	 /* futex word */
 	uint8_t pad2[EMU_LINE - 8];
@@ -238,6 +241,7 @@ static_assert(sizeof(struct emu_mmt_entry) == 64, "checking a region reads one c
 static_assert(offsetof(struct emu_nic, dma_pending) == EMU_LINE, "bells have their own line");
 static_assert(offsetof(struct emu_nic, mmt) == 3 * EMU_LINE, "entries are aligned to cache lines");
 static_assert(offsetof(struct emu_engine, fences) == EMU_LINE, "read by every sender, written once");
+static_assert(offsetof(struct emu_engine, copiers) == EMU_LINE + 8, "read with fences");
 static_assert(offsetof(struct emu_engine, asleep) == 2 * EMU_LINE, "written at each nap of the engine");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "no hidden locks in shared memory");
 

@@ -33,6 +33,8 @@
 #include "emulator/glexd/glexd.h"
 #include "emulator/host/attach.h"
 #include "emulator/host/futex.h"
+#include "emulator/host/pick.h"
+#include "emulator/nic/copy.h"
 #include "emulator/nic/exec.h"
 
 #define BOUNCE_SIZE (1u << 20)
@@ -232,11 +234,29 @@ static void nap(struct glexd *glexd)
 	atomic_store_explicit(&engine->asleep, 0, memory_order_seq_cst); /* DQ-R4 */
 }
 
+/* Which way of copying suits which length on this machine; for whoever wonders. */
+static void pick_copiers(struct emu_engine *engine)
+{
+	enum emu_copier last = EMU_COPIERS;
+	uint64_t picks;
+
+	emu_pick_copiers(engine);
+	picks = atomic_load_explicit(&engine->copiers, memory_order_relaxed); /* relaxed: we wrote it */
+	for (uint32_t k = 0; k < EMU_COPY_CLASSES; k++) {
+		enum emu_copier copier = (enum emu_copier)(picks >> 4 * k & 15);
+
+		if (copier != last)
+			glexi_info("copies from %u bytes on: %s", EMU_COPY_CLASS_MIN << k, emu_copier_name(copier));
+		last = copier;
+	}
+}
+
 static void *dma_main(void *arg)
 {
 	struct glexd *glexd = arg;
 	uint32_t idle = 0;
 
+	pick_copiers(glexd->engine); /* here: nobody who starts a glexd has to wait for it */
 	while (!is_stopping(glexd)) {
 		if (serve_round(glexd)) {
 			idle = 0;

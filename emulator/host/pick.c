@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pick.c - finds out by measurement which way of copying suits which length.
+ *
+ * Of each copier and length the best of several short looks counts: whatever
+ * disturbs a look only makes it longer.  Another one than the C library's must
+ * be better by more than the noise.  The looks go round the copiers, so that a
+ * clock that speeds up or slows down meets all.
+ */
+#include "emulator/host/pick.h"
+
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emulator/nic/copy.h"
+
+#define LONGEST	   (1u << 20) /* longer ones are copied as this one is */
+#define LOOKS	   5
+#define LOOK_BYTES (128u << 10) /* copied in one look, at least once */
+#define BETTER_BY  0.95
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t look(enum emu_copier copier, unsigned char *dst, const unsigned char *src, uint32_t len)
+{
+	uint32_t copies = len < LOOK_BYTES ? LOOK_BYTES / len : 1;
+	uint64_t start;
+
+	emu_copier_run(copier, dst, src, len); /* warm */
+	start = now_ns();
+	for (uint32_t i = 0; i < copies; i++) {
+		emu_copier_run(copier, dst, src, len);
+		__asm__ volatile("" : : "r"(dst) : "memory"); /* the next copy does not make this one needless */
+	}
+	return now_ns() - start;
+}
+
+static enum emu_copier best_for(unsigned char *dst, const unsigned char *src, uint32_t len)
+{
+	uint64_t best[EMU_COPIERS];
+	enum emu_copier pick = EMU_COPIER_LIBC;
+
+	for (int c = 0; c < EMU_COPIERS; c++)
+		best[c] = UINT64_MAX;
+	for (int i = 0; i < LOOKS; i++)
+		for (int c = 0; c < EMU_COPIER_STREAM; c++) {
+			uint64_t ns = emu_copier_works((enum emu_copier)c) ? look((enum emu_copier)c, dst, src, len)
+									   : UINT64_MAX;
+
+			best[c] = ns < best[c] ? ns : best[c];
+		}
+	for (int c = 0; c < EMU_COPIER_STREAM; c++)
+		if ((double)best[c] < (double)best[EMU_COPIER_LIBC] * BETTER_BY && best[c] < best[pick])
+			pick = (enum emu_copier)c;
+	return pick;
+}
+
+/* Beyond the last cache nobody finds the bytes there anyway. */
+static uint64_t stream_from(void)
+{
+	long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+
+	if (!emu_copier_works(EMU_COPIER_STREAM) || cache <= 0)
+		return 0;
+	return (uint64_t)cache * 3 / 4;
+}
+
+void emu_pick_copiers(struct emu_engine *engine)
+{
+	unsigned char *room =
+		mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	enum emu_copier pick = EMU_COPIER_LIBC;
+	uint64_t picks = 0;
+
+	if (room == MAP_FAILED)
+		return;
+	for (uint32_t k = 0; k < EMU_COPY_CLASSES; k++) {
+		uint32_t len = EMU_COPY_CLASS_MIN << k;
+
+		/* In the middle of the class, a word short as copies with the last word last are; every second class. */
+		if (k % 2 == 0 && len + len / 2 <= LONGEST)
+			pick = best_for(room + LONGEST, room, len + len / 2 - 8);
+		picks = emu_copy_pick(picks, k, pick);
+	}
+	munmap(room, 2 * LONGEST);
+	/* relaxed: any picks will do, and these come once */
+	atomic_store_explicit(&engine->stream_from, stream_from(), memory_order_relaxed); /* relaxed: see above */
+	atomic_store_explicit(&engine->copiers, picks, memory_order_relaxed);		  /* relaxed: see above */
+}

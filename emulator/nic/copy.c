@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * copy.c - the ways to copy.  See copy.h.
+ *
+ * The loops store the first vector as it lies, go on at the next aligned one,
+ * and store the last so that it ends with the copy: a byte may be stored twice,
+ * with the same value.  Four loads come before four stores, so that loads do not
+ * wait for stores that only look as if they met (equal low twelve bits).
+ * No state; what the processor has is looked up at each call, for the picks come
+ * from another process.
+ */
+#include "emulator/nic/copy.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+typedef long long v32 __attribute__((vector_size(32), aligned(1), may_alias));
+typedef long long v64 __attribute__((vector_size(64), aligned(1), may_alias));
+
+#define VECTOR_COPY(name, isa, vec)                                                                                    \
+	__attribute__((target(isa))) static void name(unsigned char *dst, const unsigned char *src, uint64_t len)      \
+	{                                                                                                              \
+		const uint64_t v = sizeof(vec), skip = v - (uintptr_t)dst % v;                                         \
+		unsigned char *last = dst + len - v;                                                                   \
+		vec tail = *(const vec *)(const void *)(src + len - v);                                                \
+                                                                                                                       \
+		*(vec *)(void *)dst = *(const vec *)(const void *)src;                                                 \
+		for (dst += skip, src += skip, len -= skip; len >= 4 * v; dst += 4 * v, src += 4 * v, len -= 4 * v) {  \
+			vec a = *(const vec *)(const void *)src, b = *(const vec *)(const void *)(src + v);            \
+			vec c = *(const vec *)(const void *)(src + 2 * v);                                             \
+			vec d = *(const vec *)(const void *)(src + 3 * v);                                             \
+                                                                                                                       \
+			*(vec *)(void *)dst = a;                                                                       \
+			*(vec *)(void *)(dst + v) = b;                                                                 \
+			*(vec *)(void *)(dst + 2 * v) = c;                                                             \
+			*(vec *)(void *)(dst + 3 * v) = d;                                                             \
+		}                                                                                                      \
+		for (; len >= v; dst += v, src += v, len -= v)                                                         \
+			*(vec *)(void *)dst = *(const vec *)(const void *)src;                                         \
+		*(vec *)(void *)last = tail;                                                                           \
+	}
+
+VECTOR_COPY(copy_avx2, "avx2", v32)
+VECTOR_COPY(copy_avx512, "avx512f", v64)
+
+static void copy_movsb(unsigned char *dst, const unsigned char *src, uint64_t len)
+{
+	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(len) : : "memory");
+}
+
+/* Whole lines past the cache, what lies before and after them as usual. */
+static void copy_stream(unsigned char *dst, const unsigned char *src, uint64_t len)
+{
+	uint64_t head = -(uintptr_t)dst % 64;
+
+	memcpy(dst, src, head);
+	for (dst += head, src += head, len -= head; len >= 64; dst += 64, src += 64, len -= 64) {
+		__m128i a = _mm_loadu_si128((const __m128i *)(const void *)src);
+		__m128i b = _mm_loadu_si128((const __m128i *)(const void *)(src + 16));
+		__m128i c = _mm_loadu_si128((const __m128i *)(const void *)(src + 32));
+		__m128i d = _mm_loadu_si128((const __m128i *)(const void *)(src + 48));
+
+		_mm_stream_si128((__m128i *)(void *)dst, a);
+		_mm_stream_si128((__m128i *)(void *)(dst + 16), b);
+		_mm_stream_si128((__m128i *)(void *)(dst + 32), c);
+		_mm_stream_si128((__m128i *)(void *)(dst + 48), d);
+	}
+	_mm_sfence(); /* they wait in buffers of their own: a store that follows would overtake them */
+	memcpy(dst, src, len);
+}
+
+bool emu_copier_works(enum emu_copier copier)
+{
+	switch (copier) {
+	case EMU_COPIER_AVX2:
+		return __builtin_cpu_supports("avx2");
+	case EMU_COPIER_AVX512:
+		return __builtin_cpu_supports("avx512f");
+	default:
+		return copier < EMU_COPIERS;
+	}
+}
+
+void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len)
+{
+	switch (copier) {
+	case EMU_COPIER_MOVSB:
+		copy_movsb(dst, src, len);
+		return;
+	case EMU_COPIER_AVX2:
+		copy_avx2(dst, src, len);
+		return;
+	case EMU_COPIER_AVX512:
+		copy_avx512(dst, src, len);
+		return;
+	case EMU_COPIER_STREAM:
+		copy_stream(dst, src, len);
+		return;
+	default:
+		memcpy(dst, src, len);
+	}
+}
+
+#else
+
+bool emu_copier_works(enum emu_copier copier)
+{
+	return copier == EMU_COPIER_LIBC;
+}
+
+void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len)
+{
+	(void)copier;
+	memcpy(dst, src, len);
+}
+
+#endif
+
+const char *emu_copier_name(enum emu_copier copier)
+{
+	static const char *const name[] = {"libc", "movsb", "avx2", "avx512", "stream"};
+
+	return copier < EMU_COPIERS ? name[copier] : "?";
+}
+
+void emu_copy_bulk(uint64_t picks, uint64_t stream_from, void *dst, const void *src, uint64_t len)
+{
+	enum emu_copier copier = (enum emu_copier)(picks >> 4 * emu_copy_class(len) & 15);
+
+	if (stream_from && len >= stream_from)
+		copier = EMU_COPIER_STREAM;
+	emu_copier_run(emu_copier_works(copier) ? copier : EMU_COPIER_LIBC, dst, src, len);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * copy.h - ways to copy many bytes, and which of them copies what.
+ *
+ * No way is the best for every length on every processor, so glexd measures
+ * them when it starts (emulator/host/pick.c) and publishes one word of picks in
+ * the engine's segment: a nibble, an enum emu_copier, for each class of lengths.
+ * 0 says that nothing has been measured: the C library copies everything.
+ *
+ *   class    0    1    2    3  ...  13    14   15
+ *   from   128  256  512   1K  ...  1M    2M   4M   bytes
+ *
+ * Stores past the cache are faster for the copier from the level-2 cache's size
+ * on, but then whoever reads the bytes fetches them from memory: copy and read
+ * together were measured to be slower at every length that the last cache holds.
+ * So they begin where that ends, at `stream_from` (0: nowhere).
+ */
+#ifndef EMU_COPY_H
+#define EMU_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum emu_copier {
+	EMU_COPIER_LIBC,   /* memcpy */
+	EMU_COPIER_MOVSB,  /* rep movsb */
+	EMU_COPIER_AVX2,   /* a loop of 32-byte moves */
+	EMU_COPIER_AVX512, /* a loop of 64-byte moves */
+	EMU_COPIER_STREAM, /* stores past the cache; ordered before what follows */
+	EMU_COPIERS
+};
+
+#define EMU_COPY_CLASSES   16
+#define EMU_COPY_CLASS_MIN 128u /* shorter ones copy as the first class does */
+
+/* What a copier must be given at least. */
+#define EMU_COPIER_MIN 64u
+
+/* Whether this processor has it.  EMU_COPIER_LIBC always works. */
+bool emu_copier_works(enum emu_copier copier);
+
+/* Copies len >= EMU_COPIER_MIN bytes, which do not overlap, with a copier that works. */
+void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len);
+
+const char *emu_copier_name(enum emu_copier copier);
+
+static inline uint32_t emu_copy_class(uint64_t len)
+{
+	uint32_t log = len < EMU_COPY_CLASS_MIN ? 7 : 63 - (uint32_t)__builtin_clzll(len);
+
+	return log - 7 < EMU_COPY_CLASSES ? log - 7 : EMU_COPY_CLASSES - 1;
+}
+
+static inline uint64_t emu_copy_pick(uint64_t picks, uint32_t copy_class, enum emu_copier copier)
+{
+	return (picks & ~(UINT64_C(15) << 4 * copy_class)) | (uint64_t)copier << 4 * copy_class;
+}
+
+/*
+ * Copies len >= EMU_COPIER_MIN bytes, which do not overlap, as picks and
+ * stream_from say.  Picks that this processor cannot follow, or that make no
+ * sense, fall back to the C library.
+ */
+void emu_copy_bulk(uint64_t picks, uint64_t stream_from, void *dst, const void *src, uint64_t len);
+
+#endif /* EMU_COPY_H */
