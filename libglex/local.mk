@@ -22,6 +22,8 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/core/device.c \
 	libglex/src/core/endpoint.c \
 	libglex/src/core/mem.c \
+	libglex/src/core/memwatch.c \
+	libglex/src/core/memwatch.h \
 	libglex/src/core/mpq.c \
 	libglex/src/core/eq.c \
 	libglex/src/core/wait.c \

@@ -22,12 +22,13 @@ portals/: $api
 dmapp-compat/: $api
 examples/: $api portals/include/ dmapp-compat/include/
 libglex/include/: $api
-libglex/src/core/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/mr/ libglex/src/backend/backend.h
-libglex/src/backend/nic/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h libglex/src/backend/backend.h emulator/nic/ emulator/host/ emulator/abi/
+libglex/src/core/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/backend/backend.h libglex/memhooks/memhooks.h
+libglex/src/backend/nic/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h libglex/src/core/memwatch.h libglex/src/backend/backend.h emulator/nic/ emulator/host/ emulator/abi/
 libglex/src/backend/ofi/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h libglex/src/backend/backend.h
 libglex/src/backend/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h emulator/nic/ring.h
 libglex/src/cfg/:
-libglex/src/mr/: $api libglex/src/cfg/ libglex/src/util/
+libglex/src/rcache/: $api libglex/src/cfg/ libglex/src/core/ libglex/src/backend/backend.h
+libglex/memhooks/: libglex/memhooks/
 libglex/src/util/:
 libglex/tools/glex_info: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/
 libglex/tools/glex_stat: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/
@@ -89,7 +90,7 @@ check() {
 			return "dmapp-compat/include/" name
 		if (name ~ tops)
 			return normal(name)
-		if (name ~ /^(core|cfg|backend|mr|util|boot)\//)
+		if (name ~ /^(core|cfg|backend|rcache|util|boot)\//)
 			return "libglex/src/" normal(name)
 		dir = file
 		sub(/[^\/]*$/, "", dir)
@@ -163,6 +164,9 @@ bad libglex/src/backend/nic/x.c core/secret.h
 good libglex/src/backend/nic/x.c emulator/nic/ring.h
 bad libglex/src/cfg/x.c core/priv.h
 bad libglex/src/util/x.c cfg/log.h
+good libglex/src/rcache/x.c core/memwatch.h
+bad libglex/src/core/x.c rcache/rcache.h
+bad libglex/memhooks/x.c cfg/log.h
 bad libglex/tools/glex_perf.c core/priv.h
 bad libglex/tools/glex_perf.c cfg/cfg.h
 bad libglex/tools/glex_info.c backend/nic/nic.h

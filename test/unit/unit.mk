@@ -11,6 +11,7 @@ if HAVE_CHECK
 glex_model_tests = \
 	test/unit/test_copy \
 	test/unit/test_exec \
+	test/unit/test_memwatch \
 	test/unit/test_mmt \
 	test/unit/test_move \
 	test/unit/test_queue \
@@ -26,6 +27,7 @@ endif
 
 test_unit_libqueue_la_SOURCES = \
 	libglex/src/core/device.c libglex/src/core/eq.c libglex/src/core/error.c \
+	libglex/src/core/memwatch.c libglex/src/core/memwatch.h \
 	libglex/src/core/mpq.c libglex/src/core/priv.h libglex/src/core/wait.c
 test_unit_libqueue_la_CFLAGS = $(AM_CFLAGS) -pthread
 
@@ -38,6 +40,9 @@ test_unit_test_copy_LDADD = $(glex_model_libs)
 test_unit_test_exec_SOURCES = test/unit/test_exec.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
 test_unit_test_exec_CFLAGS = $(glex_model_cflags)
 test_unit_test_exec_LDADD = $(glex_model_libs)
+test_unit_test_memwatch_SOURCES = test/unit/test_memwatch.c
+test_unit_test_memwatch_CFLAGS = $(glex_model_cflags)
+test_unit_test_memwatch_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
 test_unit_test_mmt_SOURCES = test/unit/test_mmt.c test/unit/unit.h
 test_unit_test_mmt_CFLAGS = $(glex_model_cflags)
 test_unit_test_mmt_LDADD = $(glex_model_libs)

@@ -25,6 +25,15 @@
 /* The value of a number that may be left unset, and is. */
 #define GLEXI_CFG_UNSET UINT64_MAX
 
+/* GLEX_MEM_MONITOR. */
+enum glexi_monitor {
+	GLEXI_MONITOR_AUTO,
+	GLEXI_MONITOR_HOOKS,
+	GLEXI_MONITOR_USERFAULTFD,
+	GLEXI_MONITOR_EXPLICIT,
+	GLEXI_MONITOR_OFF
+};
+
 /*
  * The values in force.  Strings are never NULL ("" where unset) and live as
  * long as the process.  Sizes are bytes, times are in the unit of their row,
@@ -49,6 +58,9 @@ struct glexi_cfg {
 	uint64_t dma_chunk;
 	uint64_t attach_chunk;
 	bool mem_attach;
+
+	/* how it is learnt that memory changes */
+	int mem_monitor; /* enum glexi_monitor */
 
 	/* diagnostics */
 	int log_level; /* enum glexi_log_level */

@@ -23,6 +23,15 @@ static const char *const log_levels[] = {
 	[GLEXI_LOG_DEBUG] = "debug", [GLEXI_LOG_TRACE] = "trace", NULL,
 };
 
+static const char *const monitors[] = {
+	[GLEXI_MONITOR_AUTO] = "auto",
+	[GLEXI_MONITOR_HOOKS] = "hooks",
+	[GLEXI_MONITOR_USERFAULTFD] = "userfaultfd",
+	[GLEXI_MONITOR_EXPLICIT] = "explicit",
+	[GLEXI_MONITOR_OFF] = "off",
+	NULL,
+};
+
 /* The offset of a member, after a check of its type that costs nothing at run time. */
 #define AT(member, ctype)                                                                                              \
 	(offsetof(struct glexi_cfg, member) + 0 * sizeof(_Generic(((struct glexi_cfg *)0)->member, ctype : 0)))
@@ -77,6 +86,10 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	SIZE("GLEX_ATTACH_CHUNK", attach_chunk, "1M", 4 * K, G, "what one cross-memory attach call moves at most"),
 	BOOL("GLEX_MEM_ATTACH", mem_attach, "y",
 	     "move private memory by cross-memory attach; n refuses it, as a container may"),
+
+	/* changes of memory */
+	ENUM("GLEX_MEM_MONITOR", mem_monitor, "auto", monitors,
+	     "how it is noticed that memory is unmapped: by libglex-memhooks.so, by userfaultfd, explicit (the program tells), auto (the first of these that works), or off (nothing is cached)"),
 
 	/* diagnostics */
 	ENUM("GLEX_LOG_LEVEL", log_level, "warn", log_levels, "the least important kind of message that is printed"),

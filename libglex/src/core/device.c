@@ -16,6 +16,7 @@
 
 #include "cfg/cfg.h"
 #include "cfg/log.h"
+#include "core/memwatch.h"
 
 int glex_single_threaded;
 
@@ -51,6 +52,7 @@ static void in_child(void)
 {
 	struct glexi_ep *ep;
 
+	glexi_memwatch_forked();
 	if (the_device) {
 		atomic_store_explicit(&the_device->lost, GLEXI_FORKED, memory_order_relaxed); /* relaxed: a flag */
 		LIST_FOREACH(ep, &the_device->eps, link)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cfg/log.h"
+#include "core/memwatch.h"
 
 /* Under dev->lock. */
 static struct nic_alloc *alloc_around(struct nic_device *dev, const unsigned char *addr, uint64_t len)
@@ -170,6 +171,7 @@ glex_ret_t nic_free(struct glexi_device *device, void *addr)
 {
 	struct nic_device *dev = device->be;
 	struct emu_ctl_msg msg = {0};
+	struct glexi_mem_change change = {.kind = GLEXI_MEM_UNMAP, .addr = (uintptr_t)addr};
 	struct nic_alloc *alloc;
 
 	pthread_mutex_lock(&dev->lock);
@@ -183,8 +185,11 @@ glex_ret_t nic_free(struct glexi_device *device, void *addr)
 		return GLEX_INVALID_PARAM;
 	atomic_fetch_sub_explicit(&dev->alloc_count, 1, memory_order_relaxed); /* relaxed: see choose_way */
 	msg.share.id = alloc->id;
+	change.len = alloc->len;
+	glexi_memwatch_begin(&change);
 	nic_ctl_call(&dev->ctl, EMU_CTL_UNSHARE, &msg, -1, NULL);
 	discard_alloc(alloc);
+	glexi_memwatch_end(&change, true);
 	return GLEX_SUCCESS;
 }
 
