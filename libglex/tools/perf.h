@@ -9,9 +9,11 @@
  *                 waiting with a deadline
  *   perf_lat.c    ping-pong and GET latency            \
  *   perf_bw.c     windows of PUTs and GETs              > struct perf_test
- *   perf_rate.c   streams of mini-packets and PUTs     /
+ *   perf_rate.c   streams of mini-packets and PUTs     |
+ *   perf_wake.c   waking a sleeper; computing meanwhile |
+ *   perf_cost.c   what opening takes in time and memory /
  *   perf_out.c    table and JSON lines
- *   perf_raw.c    the yardstick        perf_base.c   what knows no GLEX
+ *   perf_raw.c, perf_limit.c   the yardsticks        perf_base.c   what knows no GLEX
  *
  * Both sides run the same plan in step.  Side 0 initiates, measures and prints.
  */
@@ -19,6 +21,7 @@
 #define PERF_H
 
 #include "perf_base.h"
+#include "perf_limit.h"
 #include "perf_raw.h"
 
 #include <stdbool.h>
@@ -31,11 +34,13 @@
 #define PERF_WINDOW_MAX 256U /* messages; two such windows fit into any default queue */
 
 enum perf_memory {
-	PERF_MEMORY_ALLOC, /* glex_alloc: the other process maps it */
-	PERF_MEMORY_MALLOC /* private: reached by attaching to the process */
+	PERF_MEMORY_ALLOC,  /* glex_alloc: the other process maps it */
+	PERF_MEMORY_MALLOC, /* private, on small pages: reached by attaching to the process */
+	PERF_MEMORY_HUGE    /* private, on huge pages */
 };
 
-enum perf_kind { PERF_LATENCY, PERF_BANDWIDTH, PERF_RATE };
+/* PERF_FIGURE: the samples are in the test's own unit. */
+enum perf_kind { PERF_LATENCY, PERF_BANDWIDTH, PERF_RATE, PERF_FIGURE };
 
 /* What the user asked for; 0 where he left it to the test. */
 struct perf_options {
@@ -49,7 +54,8 @@ struct perf_options {
 	enum perf_memory memory;
 	bool check;
 	bool json;
-	uint64_t broken; /* this message is corrupted on purpose; PERF_NONE: none is */
+	uint64_t open_once; /* this process is a child of perf_open and registers so many bytes; 0: it is not */
+	uint64_t broken;    /* this message is corrupted on purpose; PERF_NONE: none is */
 	int core[2];
 	double busy; /* other tasks that ran when we began */
 };
@@ -58,14 +64,30 @@ struct perf_options {
 struct perf_shared {
 	struct perf_raw_lines raw;
 	_Atomic uint64_t progress[2]; /* a side counts up while it gets on */
+	_Atomic uint64_t limit_MBps;  /* what side 1 measured; whole numbers */
+	/* perf_wake.c */
+	_Atomic uint64_t turn, done; /* the sample that side 1 waits for, has received */
+	_Atomic uint64_t sent_ns, got_ns;
+	_Atomic uint32_t slept;
+	_Atomic uint32_t futex;
 };
+
+/* Something else that a test found out beside its samples. */
+struct perf_extra {
+	const char *name; /* NULL: nothing */
+	double value;
+};
+
+#define PERF_EXTRAS 3
+#define PERF_WAKES  101 /* samples of what takes long by nature, at most */
 
 /* What a side tells the other once. */
 struct perf_card {
 	glex_ep_addr_t addr;
 	glex_mem_handle_t mh;
+	uint64_t mem; /* for the yardstick that attaches */
 	uint32_t key;
-	uint32_t pad;
+	uint32_t pid;
 };
 
 struct perf_side {
@@ -85,6 +107,10 @@ struct perf_side {
 	glex_device_handle_t dev;
 	struct glex_device_attr dev_attr;
 	void *mem;
+	uint64_t mem_len;
+	/* Set by a test's run, if at all; empty before. */
+	double limit; /* ns, of a latency other than RAW's */
+	struct perf_extra extra[PERF_EXTRAS];
 };
 
 /* One row: a test at one size. */
@@ -110,13 +136,16 @@ struct perf_test {
 	const char *name;
 	const char *help;
 	enum perf_kind kind;
-	bool one_sided; /* side 1 only waits */
-	bool both_ways; /* as many bytes come back as go */
+	bool one_sided;	    /* side 1 only waits */
+	bool both_ways;	    /* as many bytes come back as go */
+	bool one_at_a_time; /* a sample is one message, and there are few */
+	const char *unit;   /* PERF_FIGURE only */
 	const char *sizes;
 	uint32_t window;
+	uint32_t samples; /* with one_at_a_time */
 	/* Why it cannot be done with this size, or NULL. */
 	const char *(*refuse)(const struct perf_side *s, uint32_t size);
-	/* Runs both sides; side 0 stores nanoseconds per message, one way, a sample. */
+	/* Runs both sides; side 0 stores nanoseconds per message, one way, a sample (PERF_FIGURE: what unit says). */
 	void (*run)(struct perf_side *s, const struct perf_plan *plan, double *sample);
 };
 
@@ -125,18 +154,25 @@ struct perf_row {
 	const struct perf_plan *plan;
 	struct perf_stat ns; /* a message */
 	double raw_ns, raw2_ns;
-	double copy_MBps; /* 0: not measured */
+	const char *limit_name; /* NULL: none but RAW */
+	double limit;		/* in MB/s of a bandwidth, ns of a latency */
+	const struct perf_extra *extra;
 };
 
 /* perf_lat.c, perf_bw.c, perf_rate.c */
 extern const struct perf_test perf_imm_put_lat, perf_put_lat, perf_put_poll_lat, perf_get_lat, perf_mp_lat;
 extern const struct perf_test perf_put_bw, perf_get_bw, perf_put_bibw;
 extern const struct perf_test perf_mp_rate, perf_imm_put_rate;
+/* perf_wake.c, perf_cost.c */
+extern const struct perf_test perf_wake_lat, perf_overlap, perf_open, perf_ep_mem;
 
 /* perf_options.c.  Ends the process with a message where the options make no sense. */
 void perf_parse_options(int argc, char **argv, struct perf_options *opt_p);
 /* The tests asked for, one a call.  At first *at_p is opt->tests and *test_p NULL; false: there is no more. */
 bool perf_next_test(const struct perf_options *opt, const char **at_p, const struct perf_test **test_p);
+
+/* perf_cost.c.  Opens, creates, registers bytes, prints the nanoseconds of the three and closes again. */
+int perf_open_once(uint64_t bytes);
 
 /* perf_plan.c */
 void perf_sizes_of(const struct perf_options *opt, const struct perf_test *test, struct perf_sizes *sizes_p);

@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COPY_ROUNDS   7
-#define COPY_ROUND_NS 300000U
-#define BUSY_LOOKS    10
+#define BUSY_LOOKS 10
 
 static int parse_one(const char *text, char **end_p, uint64_t *size_p)
 {
@@ -184,31 +182,6 @@ size_t perf_differs(const void *buf, size_t len, uint64_t seed)
 			return at + differs_in(in + at, pattern(seed, at / 8), 8);
 	}
 	return at + differs_in(in + at, pattern(seed, at / 8), len - at);
-}
-
-double perf_copy_MBps(void *dst, const void *src, size_t len)
-{
-	double best = 0;
-
-	memcpy(dst, src, len);
-	for (int round = 0; round < COPY_ROUNDS; round++) {
-		uint64_t start = perf_now_ns(), ns;
-		uint32_t copies = 0;
-
-		do {
-			for (int i = 0; i < 8; i++) {
-				memcpy(dst, src, len);
-				/* The compiler must not drop a copy that the next one overwrites. */
-				__asm__ volatile("" : : "r"(dst) : "memory");
-			}
-			copies += 8;
-			ns = perf_now_ns() - start;
-		} while (ns < COPY_ROUND_NS);
-		double rate = (double)len * copies * 1e3 / (double)ns;
-		if (rate > best)
-			best = rate;
-	}
-	return best;
 }
 
 double perf_busy(void)

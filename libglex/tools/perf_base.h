@@ -52,9 +52,6 @@ void perf_fill(void *buf, size_t len, uint64_t seed);
 /* Where buf differs from perf_fill's bytes, or len where it does not. */
 size_t perf_differs(const void *buf, size_t len, uint64_t seed);
 
-/* Best copy of len bytes in this thread, in MB (10^6 bytes) a second; both buffers are warm. */
-double perf_copy_MBps(void *dst, const void *src, size_t len);
-
 /* How many other tasks want a core, looking for a tenth of a second.  Above PERF_BUSY no time is to be trusted. */
 double perf_busy(void);
 

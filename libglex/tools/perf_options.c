@@ -24,13 +24,14 @@
 static const struct perf_test *const tests[] = {
 	&perf_imm_put_lat, &perf_put_lat,      &perf_put_poll_lat, &perf_get_lat, &perf_mp_lat,
 	&perf_mp_rate,	   &perf_imm_put_rate, &perf_put_bw,	   &perf_get_bw,  &perf_put_bibw,
+	&perf_wake_lat,	   &perf_overlap,      &perf_open,	   &perf_ep_mem,
 };
 
 #define TESTS (sizeof(tests) / sizeof(tests[0]))
 
 const char *argp_program_version = "glex_perf " PACKAGE_VERSION;
 
-enum { OPT_CHECK = 256, OPT_JSON, OPT_BREAK };
+enum { OPT_CHECK = 256, OPT_JSON, OPT_BREAK, OPT_OPEN_ONCE };
 
 static const struct argp_option options[] = {
 	{"test", 't', "TEST[,TEST...]", 0, "What to measure (see below); all: everything", 0},
@@ -39,13 +40,16 @@ static const struct argp_option options[] = {
 	{"warm-up", 'w', "N", 0, "Messages before those", 0},
 	{"window", 'W', "N", 0, "Messages in a window (bandwidth and rate), up to 256", 0},
 	{"endpoint", 'T', "fast|normal", 0, "Type of the endpoints (fast)", 0},
-	{"memory", 'm', "alloc|malloc", 0,
-	 "alloc: shareable, mapped by the other side (default); malloc: private, attached to", 0},
+	{"memory", 'm', "alloc|malloc|huge", 0,
+	 "alloc: shareable, mapped by the other side (default); malloc: private, attached to; huge: the same on huge "
+	 "pages",
+	 0},
 	{"bind", 'b', "CORE,CORE|none", 0, "Where the two sides run (the first two cores)", 0},
 	{"deadline", 'd', "SECONDS", 0, "Give up when nothing happens for so long (20)", 0},
 	{"check", OPT_CHECK, 0, 0, "Verify every byte; the times then include it", 0},
 	{"json", OPT_JSON, 0, 0, "One JSON object a row, and nothing else, on stdout", 0},
 	{"break", OPT_BREAK, "N", OPTION_HIDDEN, "Corrupt message N, to try --check", 0},
+	{"open-once", OPT_OPEN_ONCE, "BYTES", OPTION_HIDDEN, "What the test open starts", 0},
 	{0},
 };
 
@@ -85,12 +89,19 @@ static void parse_bind(struct argp_state *state, const char *arg, struct perf_op
 }
 
 /* Index in the '|'-separated words, or a usage error. */
-static int parse_choice(struct argp_state *state, const char *what, const char *arg, const char *first,
-			const char *second)
+static int parse_choice(struct argp_state *state, const char *what, const char *arg, const char *words)
 {
-	if (strcmp(arg, first) && strcmp(arg, second))
-		argp_error(state, "%s: %s is neither %s nor %s", what, arg, first, second);
-	return strcmp(arg, first) != 0;
+	size_t len = strlen(arg);
+	int index = 0;
+
+	for (const char *at = words; len; at += strcspn(at, "|") + 1, index++) {
+		if (strcspn(at, "|") == len && strncmp(at, arg, len) == 0)
+			return index;
+		if (!strchr(at, '|'))
+			break;
+	}
+	argp_error(state, "%s: %s is none of %s", what, arg, words);
+	return 0;
 }
 
 static const struct perf_test *find_test(const char *name, size_t len)
@@ -141,12 +152,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		parse_number(state, "deadline", arg, 100000, &opt->deadline_s);
 		return 0;
 	case 'T':
-		opt->ep_type = parse_choice(state, "endpoint", arg, "fast", "normal") ? GLEX_EP_TYPE_NORMAL
-										      : GLEX_EP_TYPE_FAST;
+		opt->ep_type =
+			parse_choice(state, "endpoint", arg, "fast|normal") ? GLEX_EP_TYPE_NORMAL : GLEX_EP_TYPE_FAST;
 		return 0;
 	case 'm':
-		opt->memory =
-			parse_choice(state, "memory", arg, "alloc", "malloc") ? PERF_MEMORY_MALLOC : PERF_MEMORY_ALLOC;
+		opt->memory = (enum perf_memory)parse_choice(state, "memory", arg, "alloc|malloc|huge");
 		return 0;
 	case 'b':
 		parse_bind(state, arg, opt);
@@ -159,6 +169,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_BREAK:
 		opt->broken = strtoull(arg, NULL, 10);
+		return 0;
+	case OPT_OPEN_ONCE:
+		opt->open_once = strtoull(arg, NULL, 10);
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "what is %s for?", arg);
@@ -234,6 +247,7 @@ void perf_parse_options(int argc, char **argv, struct perf_options *opt_p)
 		memcpy(opt.core, core, sizeof(core));
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, &opt);
-	opt.busy = perf_busy();
+	if (!opt.open_once)
+		opt.busy = perf_busy();
 	*opt_p = opt;
 }

@@ -25,7 +25,18 @@ static const char *ep_type_name(const struct perf_options *opt)
 
 static const char *memory_name(const struct perf_options *opt)
 {
-	return opt->memory == PERF_MEMORY_ALLOC ? "alloc" : "malloc";
+	static const char *const name[] = {"alloc", "malloc", "huge"};
+
+	return name[opt->memory];
+}
+
+static const char *memory_words(const struct perf_options *opt)
+{
+	static const char *const words[] = {"glex_alloc, mapped by the other side",
+					    "private, small pages, reached by attaching",
+					    "private, huge pages, reached by attaching"};
+
+	return words[opt->memory];
 }
 
 static void cores_name(const struct perf_options *opt, char *buf, size_t len)
@@ -57,9 +68,7 @@ void perf_out_head(const struct perf_options *opt)
 	cores_name(opt, cores, sizeof(cores));
 	printf("# glex_perf %s\n", PACKAGE_VERSION);
 	printf("# cpu: %s; the two sides run on cores: %s\n", cpu, cores);
-	printf("# endpoints: %s; memory: %s (%s); data %s\n", ep_type_name(opt), memory_name(opt),
-	       opt->memory == PERF_MEMORY_ALLOC ? "glex_alloc, mapped by the other side"
-						: "private, reached by attaching",
+	printf("# endpoints: %s; memory: %s (%s); data %s\n", ep_type_name(opt), memory_name(opt), memory_words(opt),
 	       opt->check ? "verified, which the times include" : "not verified");
 	printf("# a sample is the mean of a batch; median, p99, min and max are over samples, per message\n");
 	printf("# one way; of a GET until its data is there; of a window its time divided by its messages\n");
@@ -70,9 +79,11 @@ void perf_out_head(const struct perf_options *opt)
 	fflush(stdout);
 }
 
-static const char *last_column(const struct perf_test *test)
+static const char *last_column(const struct perf_options *opt, const struct perf_test *test)
 {
-	return test->kind == PERF_BANDWIDTH ? "of memcpy" : "";
+	if (test->kind == PERF_BANDWIDTH)
+		return opt->memory == PERF_MEMORY_ALLOC ? "of memcpy" : "of attach";
+	return test->one_at_a_time ? "of futex" : "";
 }
 
 void perf_out_test(const struct perf_options *opt, const struct perf_test *test)
@@ -80,8 +91,11 @@ void perf_out_test(const struct perf_options *opt, const struct perf_test *test)
 	if (opt->json)
 		return;
 	printf("\n# %s: %s\n", test->name, test->help);
-	printf("# %8s %10s %9s %10s %10s %10s %10s %10s %7s %7s %s\n", "bytes", "median us", "x RAW", "p99 us",
-	       "min us", "max us", "MB/s", "M msg/s", "RAW", "RAW2", last_column(test));
+	if (test->kind == PERF_FIGURE)
+		printf("# %8s %10s %10s %10s %10s  %s\n", "bytes", "median", "p99", "min", "max", test->unit);
+	else
+		printf("# %8s %10s %9s %10s %10s %10s %10s %10s %7s %7s %s\n", "bytes", "median us", "x RAW", "p99 us",
+		       "min us", "max us", "MB/s", "M msg/s", "RAW", "RAW2", last_column(opt, test));
 	fflush(stdout);
 }
 
@@ -93,7 +107,13 @@ void perf_out_left_out(const struct perf_options *opt, const struct perf_test *t
 		printf("# %llu bytes left out: %s\n", (unsigned long long)size, why);
 }
 
-static void print_table(const struct perf_row *row)
+static void print_figure(const struct perf_row *row)
+{
+	printf("%10u %10.4g %10.4g %10.4g %10.4g  %s", row->plan->size, row->ns.p50, row->ns.p99, row->ns.min,
+	       row->ns.max, row->test->unit);
+}
+
+static void print_times(const struct perf_row *row)
 {
 	char per_raw[32] = "-"; /* of a stream it would say nothing */
 
@@ -102,8 +122,18 @@ static void print_table(const struct perf_row *row)
 	printf("%10u %10.4f %9s %10.4f %10.4f %10.4f %10.1f %10.4f %7.1f %7.1f", row->plan->size, row->ns.p50 / 1e3,
 	       per_raw, row->ns.p99 / 1e3, row->ns.min / 1e3, row->ns.max / 1e3, bw_MBps(row), rate_Mps(row),
 	       row->raw_ns, row->raw2_ns);
-	if (row->copy_MBps > 0)
-		printf(" %9.2f", bw_MBps(row) / row->copy_MBps);
+	if (row->limit > 0)
+		printf(" %9.2f", (row->test->kind == PERF_BANDWIDTH ? bw_MBps(row) : row->ns.p50) / row->limit);
+}
+
+static void print_table(const struct perf_row *row)
+{
+	if (row->test->kind == PERF_FIGURE)
+		print_figure(row);
+	else
+		print_times(row);
+	for (int i = 0; i < PERF_EXTRAS && row->extra[i].name; i++)
+		printf("  %s %.4g", row->extra[i].name, row->extra[i].value);
 	putchar('\n');
 }
 
@@ -112,38 +142,56 @@ static uint64_t messages_measured(const struct perf_plan *plan)
 	return (uint64_t)plan->samples * plan->batch * plan->window;
 }
 
-static json_t *row_object(const struct perf_options *opt, const struct perf_row *row)
+/* How the row came about, the same for every kind. */
+static json_t *circumstances(const struct perf_options *opt, const struct perf_row *row)
 {
 	char cpu[128], cores[32];
+	json_t *object;
 
 	perf_cpu_model(cpu, sizeof(cpu));
 	cores_name(opt, cores, sizeof(cores));
-	return json_pack(
-		"{s:s s:I s:f s:f s:f s:f s:f s:f s:f s:f s:f s:f s:I s:I s:I s:f s:f s:s s:s s:b s:s s:s s:s}", /**/
-		"test", row->test->name, "size", (json_int_t)row->plan->size,					 /**/
-		"lat_us", row->ns.p50 / 1e3, "bw_MBps", bw_MBps(row), "rate_Mps", rate_Mps(row),		 /**/
-		"raw_ns", row->raw_ns, "raw2_ns", row->raw2_ns, "lat_per_raw", row->ns.p50 / row->raw_ns,	 /**/
-		"p50_us", row->ns.p50 / 1e3, "p99_us", row->ns.p99 / 1e3,					 /**/
-		"min_us", row->ns.min / 1e3, "max_us", row->ns.max / 1e3,					 /**/
-		"samples", (json_int_t)row->ns.samples,								 /**/
-		"messages", (json_int_t)messages_measured(row->plan),						 /**/
-		"window", (json_int_t)row->plan->window, "memcpy_MBps", row->copy_MBps, "busy", opt->busy,	 /**/
-		"endpoint", ep_type_name(opt), "memory", memory_name(opt), "checked", (int)opt->check, "cores", cores,
-		"cpu", cpu, "version", PACKAGE_VERSION);
+	object = json_pack("{s:I s:I s:I s:f s:f s:f s:s s:s s:b s:s s:s s:s}",					    /**/
+			   "samples", (json_int_t)row->ns.samples,						    /**/
+			   "messages", (json_int_t)messages_measured(row->plan),				    /**/
+			   "window", (json_int_t)row->plan->window, "raw_ns", row->raw_ns, "raw2_ns", row->raw2_ns, /**/
+			   "busy", opt->busy, "endpoint", ep_type_name(opt), "memory", memory_name(opt),	    /**/
+			   "checked", (int)opt->check, "cores", cores, "cpu", cpu, "version", PACKAGE_VERSION);
+	for (int i = 0; object && i < PERF_EXTRAS && row->extra[i].name; i++)
+		json_object_set_new(object, row->extra[i].name, json_real(row->extra[i].value));
+	if (object && row->limit > 0) {
+		json_object_set_new(object, "limit", json_real(row->limit));
+		json_object_set_new(object, "limit_name", json_string(row->limit_name));
+	}
+	return object;
+}
+
+static json_t *figures(const struct perf_row *row)
+{
+	if (row->test->kind == PERF_FIGURE)
+		return json_pack("{s:s s:I s:s s:f s:f s:f s:f}", "test", row->test->name, "size",
+				 (json_int_t)row->plan->size, "unit", row->test->unit, "value", row->ns.p50, "p99",
+				 row->ns.p99, "min", row->ns.min, "max", row->ns.max);
+	return json_pack("{s:s s:I s:f s:f s:f s:f s:f s:f s:f s:f}", "test", row->test->name, "size",
+			 (json_int_t)row->plan->size, "lat_us", row->ns.p50 / 1e3, "bw_MBps", bw_MBps(row), "rate_Mps",
+			 rate_Mps(row), "lat_per_raw", row->ns.p50 / row->raw_ns, "p50_us", row->ns.p50 / 1e3, "p99_us",
+			 row->ns.p99 / 1e3, "min_us", row->ns.min / 1e3, "max_us", row->ns.max / 1e3);
 }
 
 void perf_out_row(const struct perf_options *opt, const struct perf_row *row)
 {
-	json_t *object;
+	json_t *object, *more;
 
 	if (!opt->json) {
 		print_table(row);
 		fflush(stdout);
 		return;
 	}
-	object = row_object(opt, row);
-	if (object && json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0)
+	object = figures(row);
+	more = circumstances(opt, row);
+	if (object && json_object_update(object, more) == 0 &&
+	    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0)
 		putchar('\n');
 	json_decref(object);
+	json_decref(more);
 	fflush(stdout);
 }

@@ -70,6 +70,14 @@ static uint64_t default_messages(const struct perf_test *test, uint32_t size)
 	}
 }
 
+/* Tests whose messages take long by nature: a sample each, and no more than they ask for. */
+static void plan_singly(const struct perf_options *opt, const struct perf_test *test, struct perf_plan *plan)
+{
+	plan->window = plan->batch = plan->slots = 1;
+	plan->warmup = opt->warmup && opt->warmup < 2 ? opt->warmup : 2;
+	plan->samples = opt->iterations && opt->iterations < test->samples ? opt->iterations : test->samples;
+}
+
 static void plan_slots(const struct perf_test *test, uint64_t room, struct perf_plan *plan)
 {
 	uint64_t fit = room / plan->stride;
@@ -95,6 +103,10 @@ void perf_make_plan(const struct perf_options *opt, const struct perf_test *test
 	plan->size = size;
 	plan->stride = (uint32_t)stride_of(size);
 	plan->check = opt->check;
+	if (test->one_at_a_time) {
+		plan_singly(opt, test, plan);
+		return;
+	}
 	plan->window = test->window ? test->window : 1;
 	if (test->window && opt->window)
 		plan->window = opt->window;

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -273,17 +274,29 @@ void perf_side_meet(struct perf_side *s)
 
 /* ---- opening and closing ------------------------------------------------- */
 
+/* Private pages that are all small or all huge, whatever the system would choose.  In whole huge pages, aligned. */
+static void get_private(struct perf_side *s, uint64_t len)
+{
+	const uint64_t huge = 2U << 20;
+	bool wanted = s->opt->memory == PERF_MEMORY_HUGE;
+	uint8_t *base;
+
+	s->mem_len = (len + huge - 1) / huge * huge;
+	base = mmap(NULL, s->mem_len + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		perf_fail(s, "no memory: %llu bytes: %s", (unsigned long long)s->mem_len, strerror(errno));
+	s->mem = (void *)(((uintptr_t)base + huge - 1) / huge * huge);
+	/* What lies before and behind the aligned part is left mapped, untouched. */
+	if (madvise(s->mem, s->mem_len, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) && wanted)
+		perf_fail(s, "this system has no transparent huge pages: %s", strerror(errno));
+}
+
 static void get_memory(struct perf_side *s, uint64_t len)
 {
-	int err;
-
-	if (s->opt->memory == PERF_MEMORY_ALLOC) {
+	if (s->opt->memory == PERF_MEMORY_ALLOC)
 		must(s, "glex_alloc", glex_alloc(s->dev, len, &s->mem));
-	} else {
-		err = posix_memalign(&s->mem, 4096, len);
-		if (err)
-			perf_fail(s, "no memory: %llu bytes: %s", (unsigned long long)len, strerror(err));
-	}
+	else
+		get_private(s, len);
 	memset(s->mem, 0, len);
 	s->out = s->mem;
 	s->in = s->out + s->half;
@@ -304,7 +317,7 @@ static int choose_spins(const struct perf_options *opt)
 void perf_side_open(struct perf_side *s, uint64_t half)
 {
 	struct glex_ep_attr attr = {.type = s->opt->ep_type, .num = GLEX_ANY_EP_NUM, .key = GLEX_EP_MAKE_KEY(getpid())};
-	struct perf_card card = {.key = attr.key};
+	struct perf_card card = {.key = attr.key, .pid = (uint32_t)getpid()};
 
 	glex_single_threaded = 1;
 	s->spins = choose_spins(s->opt);
@@ -320,6 +333,7 @@ void perf_side_open(struct perf_side *s, uint64_t half)
 	must(s, "glex_register_mem",
 	     glex_register_mem(s->ep, s->mem, 2 * half, GLEX_MEM_READ | GLEX_MEM_WRITE, &s->mh));
 	card.mh = s->mh;
+	card.mem = (uintptr_t)s->mem;
 	sock_write(s, &card, sizeof(card));
 	sock_read(s, &s->peer, sizeof(s->peer));
 }
@@ -332,6 +346,6 @@ void perf_side_close(struct perf_side *s)
 	if (s->opt->memory == PERF_MEMORY_ALLOC)
 		must(s, "glex_free", glex_free(s->dev, s->mem));
 	else
-		free(s->mem);
+		munmap(s->mem, s->mem_len);
 	must(s, "glex_close_device", glex_close_device(s->dev));
 }

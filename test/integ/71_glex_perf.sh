@@ -43,10 +43,10 @@ rows()
 	grep -c '^ *[0-9][0-9]* ' "$work/out"
 }
 
-all_tests="imm_put_lat put_lat put_poll_lat get_lat mp_lat mp_rate imm_put_rate put_bw get_bw put_bibw"
+all_tests="imm_put_lat put_lat put_poll_lat get_lat mp_lat mp_rate imm_put_rate put_bw get_bw put_bibw wake_lat"
 
-echo "1..21"
-for way in alloc malloc; do
+echo "1..28"
+for way in alloc malloc huge; do
 	run -t all -m $way -n 256 -w 64 --check -s 8,64,1000,4K,128K
 	result $? "all tests, memory $way: every byte verified"
 done
@@ -62,10 +62,25 @@ for test in $all_tests; do
 	[ $status -eq 1 ] && grep -q "is corrupt" "$work/err"
 	result $? "$test: --check sees a corrupt message"
 done
+run -t overlap -T normal --check --break 2 -n 2 -s 64
+[ $? -eq 1 ] && grep -q "is corrupt" "$work/err"
+result $? "overlap: --check sees a corrupt message"
 
 run -t mp_lat,put_bw -n 200 -s 8:32 --json &&
 	[ "$(wc -l <"$work/out")" -eq 6 ] && ! grep -qv '^{"test":.*"lat_us":.*"raw_ns":.*}$' "$work/out"
 result $? "--json: one object a row and nothing else"
+run -t open,ep_mem -n 2 --json &&
+	grep -q '^{"test":"open",.*"unit":"ms","value":[0-9].*"register_ms":' "$work/out" &&
+	grep -q '^{"test":"ep_mem",.*"unit":"KiB","value":[1-9]' "$work/out" && [ "$(wc -l <"$work/out")" -eq 2 ]
+result $? "--json: figures come with their unit"
+run -t put_bw,get_bw,put_bibw -n 64 -s 4K --json && [ "$(grep -c '"limit":[1-9].*"limit_name":"memcpy"' "$work/out")" -eq 3 ] &&
+	run -t put_bw,get_bw,put_bibw -n 64 -s 4K -m malloc --json &&
+	[ "$(grep -c '"limit":[1-9].*"limit_name":"attach"' "$work/out")" -eq 3 ]
+result $? "a bandwidth comes with what the machine gives"
+run -t wake_lat -n 3 --json && grep -q '"limit":[1-9].*"limit_name":"futex"' "$work/out"
+result $? "a wake-up comes with that of a bare futex"
+run -t overlap -s 64 && grep -q "left out" "$work/out"
+result $? "overlap is for NORMAL endpoints"
 run -t mp_lat -n 200 -s 8,64 &&
 	[ "$(rows)" -eq 2 ]
 result $? "the table has one row a size"

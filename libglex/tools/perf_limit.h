@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perf_limit.h - what the machine gives without GLEX: the yardsticks of
+ * bandwidth and of waking up.  Those of latency are in perf_raw.h.
+ *
+ *   MEMCPY   the best copy in one thread with warm buffers: the best of memcpy,
+ *            rep movsb and loops of vector moves.  Stores past the cache are none
+ *            of them: who then reads the bytes waits for them longer than the
+ *            copier gained.
+ *   ATTACH   process_vm_readv or process_vm_writev as they are, with the best of
+ *            several ways to split a transfer into calls
+ *   FUTEX    from a store and futex_wake to the sleeper running on its core
+ *
+ * Medians of short looks, in MB (10^6 bytes) a second or nanoseconds.
+ */
+#ifndef PERF_LIMIT_H
+#define PERF_LIMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+double perf_copy_MBps(void *dst, const void *src, size_t len);
+
+/* here: memory of this process; there: address in the process pid.  0: the system refuses. */
+double perf_attach_MBps(pid_t pid, void *here, uint64_t there, size_t len, bool put);
+
+/* Sleeps until *word is want, 50 ms at most; true: it is.  For a word in memory shared by processes. */
+bool perf_futex_wait(_Atomic uint32_t *word, uint32_t want);
+/* Stores want and wakes who sleeps. */
+void perf_futex_wake(_Atomic uint32_t *word, uint32_t want);
+
+#endif /* PERF_LIMIT_H */
