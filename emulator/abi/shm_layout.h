@@ -182,8 +182,8 @@ struct emu_mmt_entry {
 	_Atomic uint64_t stamp; /* {generation : 32, session : 32}; session 0: free */
 	_Atomic uint64_t addr;	/* in the owner's address space */
 	_Atomic uint64_t len;
-	_Atomic uint64_t map_offset;
-	_Atomic uint64_t map; /* {generation : 32, slot : 32} of the shared object, EMU_WAY_MAP only */
+	_Atomic uint64_t map_offset; /* of the region's first byte in the object; two's complement */
+	_Atomic uint64_t map;	     /* {generation : 32, slot : 32} of the shared object, EMU_WAY_MAP only */
 	_Atomic uint32_t key;
 	_Atomic uint32_t pid;
 	_Atomic uint32_t ep_num;

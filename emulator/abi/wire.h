@@ -11,9 +11,9 @@
  *   PORT_CREATE  endpoint attributes -> number, capacities; fd: port
  *   PORT_OPEN    node, number        -> fd: port of somebody
  *   PORT_CLOSE   number              -> -
- *   SHARE        length; fd          -> shared object
+ *   SHARE        part of a file; fd  -> shared object
  *   UNSHARE      shared object       -> -
- *   SHARE_OPEN   shared object       -> length; fd
+ *   SHARE_OPEN   shared object       -> part of a file; fd, for reading alone if that was so
  *   PORT_LIST    position            -> next port and its counters, or ABSENT
  *
  * The first message must be HELLO.  The end of the connection, by close or by
@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define EMU_WIRE_MAGIC	 0x786c6743u /* "Cglx" */
-#define EMU_WIRE_VERSION 1u
+#define EMU_WIRE_VERSION 2u
 #define EMU_WIRE_FDS	 2
 
 enum emu_ctl_op {
@@ -91,7 +91,8 @@ struct emu_ctl_port {
 };
 
 struct emu_ctl_share {
-	uint64_t id; /* {generation, slot} */
+	uint64_t id;	 /* {generation, slot} */
+	uint64_t offset; /* of the object in the file, on a page's bound */
 	uint64_t len;
 };
 

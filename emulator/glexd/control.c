@@ -6,10 +6,7 @@
  * emu_ctl_status and fills the reply only with EMU_CTL_OK.  A descriptor that
  * came with a request is the handler's: kept or closed.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cfg/log.h"
@@ -132,29 +129,17 @@ static int serve_port_close(struct call *call)
 	return EMU_CTL_OK;
 }
 
-/* A shared object must be as long as it says for ever, or readers of it would get SIGBUS. */
-static bool is_sound(int fd, uint64_t len)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &st) == 0 && len > 0 && (uint64_t)st.st_size >= len;
-}
-
 static int serve_share(struct call *call)
 {
-	int fd = call->fd_in, status;
+	const struct emu_ctl_share *what = &call->request->share;
+	int status;
 
-	call->fd_in = -1;
-	if (fd < 0 || !is_sound(fd, call->request->share.len)) {
-		if (fd >= 0)
-			close(fd);
+	if (call->fd_in < 0)
 		return EMU_CTL_BAD;
-	}
-	call->reply->share.len = call->request->share.len;
-	status = shared_add(call->session->glexd, call->session, fd, call->request->share.len, &call->reply->share.id);
-	if (status != EMU_CTL_OK)
-		close(fd);
+	call->reply->share = *what;
+	status = shared_add(call->session->glexd, call->session, call->fd_in, what, &call->reply->share.id);
+	if (status == EMU_CTL_OK)
+		call->fd_in = -1; /* it has it */
 	return status;
 }
 
@@ -175,6 +160,7 @@ static int serve_share_open(struct call *call)
 	if (!shared)
 		return EMU_CTL_ABSENT;
 	call->reply->share.id = call->request->share.id;
+	call->reply->share.offset = shared->offset;
 	call->reply->share.len = shared->len;
 	call->fds_out[0] = shared->fd;
 	return EMU_CTL_OK;

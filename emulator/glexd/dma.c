@@ -61,19 +61,29 @@ static struct emu_nic *host_nic(struct emu_host *host, uint32_t nic_id)
 	return node ? node->nic : NULL;
 }
 
-static unsigned char *host_map(struct emu_host *host, uint64_t map, uint64_t len)
+static void map_here(struct shared *shared)
+{
+	int prot = PROT_READ | (shared->writable ? PROT_WRITE : 0);
+	void *base = mmap(NULL, shared->len, prot, MAP_SHARED, shared->fd, (off_t)shared->offset);
+
+	shared->mapped = true;
+	if (base != MAP_FAILED)
+		shared->base = base;
+	else
+		glexi_warn_once(0, "mapping %llu KiB of a client's shared memory failed: %s; moved by attach",
+				(unsigned long long)shared->len / 1024, strerror(errno));
+}
+
+/* What its owner could make shorter is not mapped: touching what is gone would end glexd, and so the job. */
+static unsigned char *host_map(struct emu_host *host, uint64_t map, bool write, uint64_t *len_p)
 {
 	struct shared *shared = shared_find(glexd_of(host), map);
-	void *base;
 
-	if (!shared || len > shared->len)
+	if (!shared || !shared->lasting || (write && !shared->writable))
 		return NULL;
-	if (!shared->base) {
-		base = mmap(NULL, shared->len, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
-		if (base == MAP_FAILED)
-			return NULL;
-		shared->base = base;
-	}
+	if (!shared->mapped)
+		map_here(shared);
+	*len_p = shared->len;
 	return shared->base;
 }
 

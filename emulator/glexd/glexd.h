@@ -69,9 +69,13 @@ struct node {
 struct shared {
 	int fd; /* -1: slot is free */
 	uint32_t generation;
+	uint64_t offset; /* in the file */
 	uint64_t len;
+	bool lasting;  /* sealed: it cannot become shorter */
+	bool writable; /* by this descriptor */
+	bool mapped;   /* the DMA engine has tried */
 	struct session *owner;
-	unsigned char *base; /* where the DMA engine has mapped it; NULL: not yet */
+	unsigned char *base; /* where it has; NULL: not, or it cannot be had */
 };
 
 struct glexd {
@@ -114,7 +118,8 @@ struct port *port_find(struct glexd *glexd, uint32_t nic_id, uint32_t ep_num);
 int port_create(struct glexd *glexd, struct session *owner, const struct emu_ctl_port *want, struct port **port_p);
 void port_close(struct glexd *glexd, struct port *port);
 void ports_close(struct session *owner); /* all; their regions are the caller's to reclaim */
-int shared_add(struct glexd *glexd, struct session *owner, int fd, uint64_t len, uint64_t *id_p);
+/* Takes fd, of a regular file that has these bytes.  BAD: it has not, and is the caller's still. */
+int shared_add(struct glexd *glexd, struct session *owner, int fd, const struct emu_ctl_share *what, uint64_t *id_p);
 struct shared *shared_find(struct glexd *glexd, uint64_t id);
 void shared_remove(struct glexd *glexd, struct shared *shared);
 /* Calls fn for every port; stops when it returns true. */

@@ -7,10 +7,12 @@
  * Everything here runs with glexd->lock held.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <glex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cfg/log.h"
@@ -204,11 +206,24 @@ bool port_each(struct glexd *glexd, bool (*fn)(struct port *port, void *arg), vo
 	return false;
 }
 
-int shared_add(struct glexd *glexd, struct session *owner, int fd, uint64_t len, uint64_t *id_p)
+/* The bytes are there, at least now. */
+static bool has_bytes(int fd, const struct emu_ctl_share *what)
 {
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && what->len > 0 && what->offset % page == 0 &&
+	       what->offset <= (uint64_t)st.st_size && what->len <= (uint64_t)st.st_size - what->offset;
+}
+
+int shared_add(struct glexd *glexd, struct session *owner, int fd, const struct emu_ctl_share *what, uint64_t *id_p)
+{
+	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
 	struct shared *shared;
 	uint32_t slot;
 
+	if (mode < 0 || !has_bytes(fd, what))
+		return EMU_CTL_BAD;
 	for (slot = 0; slot < glexd->shared_room; slot++)
 		if (!glexd->shared[slot].owner)
 			break;
@@ -219,7 +234,11 @@ int shared_add(struct glexd *glexd, struct session *owner, int fd, uint64_t len,
 	shared = &glexd->shared[slot];
 	shared->fd = fd;
 	shared->generation++;
-	shared->len = len;
+	shared->offset = what->offset;
+	shared->len = what->len;
+	shared->lasting = seals >= 0 && seals & F_SEAL_SHRINK;
+	shared->writable = (mode & O_ACCMODE) == O_RDWR;
+	shared->mapped = false;
 	shared->owner = owner;
 	shared->base = NULL;
 	*id_p = emu_pair(shared->generation, slot);

@@ -68,13 +68,13 @@ bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint
 
 	if (!entry)
 		return false;
-	atomic_store_explicit(&entry->addr, region->addr, memory_order_release);	     /* MMT-R2 */
-	atomic_store_explicit(&entry->len, region->len, memory_order_release);		     /* MMT-R2 */
-	atomic_store_explicit(&entry->map, region->map, memory_order_release);		     /* MMT-R2 */
-	atomic_store_explicit(&entry->map_offset, region->map_offset, memory_order_release); /* MMT-R2 */
-	atomic_store_explicit(&entry->key, region->key, memory_order_release);		     /* MMT-R2 */
-	atomic_store_explicit(&entry->pid, region->pid, memory_order_release);		     /* MMT-R2 */
-	atomic_store_explicit(&entry->ep_num, region->ep_num, memory_order_release);	     /* MMT-R2 */
+	atomic_store_explicit(&entry->addr, region->addr, memory_order_release);		       /* MMT-R2 */
+	atomic_store_explicit(&entry->len, region->len, memory_order_release);			       /* MMT-R2 */
+	atomic_store_explicit(&entry->map, region->map, memory_order_release);			       /* MMT-R2 */
+	atomic_store_explicit(&entry->map_offset, (uint64_t)region->map_offset, memory_order_release); /* MMT-R2 */
+	atomic_store_explicit(&entry->key, region->key, memory_order_release);			       /* MMT-R2 */
+	atomic_store_explicit(&entry->pid, region->pid, memory_order_release);			       /* MMT-R2 */
+	atomic_store_explicit(&entry->ep_num, region->ep_num, memory_order_release);		       /* MMT-R2 */
 	atomic_store_explicit(&entry->access, region->access | (uint32_t)region->way << 8,
 			      memory_order_release);				/* MMT-R2 */
 	atomic_store_explicit(&entry->valid, generation, memory_order_release); /* MMT-R3 */
@@ -105,15 +105,15 @@ bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *regio
 	entry = &nic->mmt[index];
 	if (atomic_load_explicit(&entry->valid, memory_order_acquire) != generation) /* MMT-A3 */
 		return false;
-	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);	      /* MMT-A2 */
-	region->len = atomic_load_explicit(&entry->len, memory_order_acquire);		      /* MMT-A2 */
-	region->map = atomic_load_explicit(&entry->map, memory_order_acquire);		      /* MMT-A2 */
-	region->map_offset = atomic_load_explicit(&entry->map_offset, memory_order_acquire);  /* MMT-A2 */
-	region->key = atomic_load_explicit(&entry->key, memory_order_acquire);		      /* MMT-A2 */
-	region->pid = atomic_load_explicit(&entry->pid, memory_order_acquire);		      /* MMT-A2 */
-	region->ep_num = atomic_load_explicit(&entry->ep_num, memory_order_acquire);	      /* MMT-A2 */
-	access = atomic_load_explicit(&entry->access, memory_order_acquire);		      /* MMT-A2 */
-	region->session = emu_low(atomic_load_explicit(&entry->stamp, memory_order_acquire)); /* MMT-A1 */
+	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);		      /* MMT-A2 */
+	region->len = atomic_load_explicit(&entry->len, memory_order_acquire);			      /* MMT-A2 */
+	region->map = atomic_load_explicit(&entry->map, memory_order_acquire);			      /* MMT-A2 */
+	region->map_offset = (int64_t)atomic_load_explicit(&entry->map_offset, memory_order_acquire); /* MMT-A2 */
+	region->key = atomic_load_explicit(&entry->key, memory_order_acquire);			      /* MMT-A2 */
+	region->pid = atomic_load_explicit(&entry->pid, memory_order_acquire);			      /* MMT-A2 */
+	region->ep_num = atomic_load_explicit(&entry->ep_num, memory_order_acquire);		      /* MMT-A2 */
+	access = atomic_load_explicit(&entry->access, memory_order_acquire);			      /* MMT-A2 */
+	region->session = emu_low(atomic_load_explicit(&entry->stamp, memory_order_acquire));	      /* MMT-A1 */
 	region->access = access & 0xff;
 	region->way = (enum emu_way)(access >> 8);
 	return atomic_load_explicit(&entry->valid, memory_order_acquire) == generation && /* MMT-A4 */

@@ -33,8 +33,8 @@
 struct emu_region {
 	uint64_t addr; /* in the owner's address space */
 	uint64_t len;
-	uint64_t map;	     /* EMU_WAY_MAP: the shared object ... */
-	uint64_t map_offset; /* ... and where in it the region begins */
+	uint64_t map;	    /* EMU_WAY_MAP: the shared object ... */
+	int64_t map_offset; /* ... and where in it the region begins; below 0: so many bytes in front of it */
 	uint32_t key;
 	uint32_t pid;
 	uint32_t session;

@@ -10,6 +10,14 @@
  * Own: the mover's memory.  Mapped: a shared object that is mapped here.  Stores
  * that a third process may poll go through emu_copy_ordered, read_ordered or the
  * `tail` of write: the last word must not be visible before the rest.
+ *
+ * An object may cover a part of its region only; then the transfer is made in
+ * runs, in ascending order, each by its own way:
+ *
+ *   region   |----------------------------------|
+ *   object       |#######################|             ends on pages, so that no
+ *   runs      ^^^ ^^^^^^^^^^^^^^^^^^^^^^^ ^^^^^^^       aligned word is in two runs
+ *           attach         copy           attach
  */
 #include "emulator/nic/move.h"
 
@@ -144,17 +152,32 @@ static void copy_here(const struct emu_host *host, void *dst, const void *src, u
 		copy_ordered(0, 0, dst, src, len);
 }
 
-/* Where offset of the region lies in this process; NULL: only by attach. */
-static unsigned char *direct(struct emu_host *host, const struct emu_region *region, uint64_t offset, uint64_t len)
+/*
+ * How the bytes from offset on are reached: *here_p is where they lie in this
+ * process, NULL: only by attach.  Returns for how many of len that holds; what
+ * is in front of the shared object and what is behind it goes another way.
+ */
+static uint64_t run_of(struct emu_host *host, const struct emu_region *region, uint64_t offset, uint64_t len,
+		       bool write, unsigned char **here_p)
 {
+	uint64_t size, at = (uint64_t)region->map_offset + offset; /* below 0: in front of the object */
 	unsigned char *base;
 
-	if (region->session == host->session)
-		return (unsigned char *)(uintptr_t)(region->addr + offset);
+	if (region->session == host->session) {
+		*here_p = (unsigned char *)(uintptr_t)(region->addr + offset);
+		return len;
+	}
+	*here_p = NULL;
 	if (region->way != EMU_WAY_MAP)
-		return NULL;
-	base = host->ops->map(host, region->map, region->map_offset + offset + len);
-	return base ? base + region->map_offset + offset : NULL;
+		return len;
+	base = host->ops->map(host, region->map, write, &size);
+	if (!base)
+		return len;
+	if (at < size) {
+		*here_p = base + at;
+		return len < size - at ? len : size - at;
+	}
+	return (int64_t)at < 0 && 0 - at < len ? 0 - at : len;
 }
 
 static void count(struct emu_host *host, bool attached)
@@ -206,32 +229,66 @@ static enum emu_reach move_bounced(struct emu_host *host, const struct emu_regio
 	return reach;
 }
 
-enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, const void *src,
+enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, const void *src_,
 			     uint64_t len)
 {
-	unsigned char *to = direct(host, dst, dst_off, len);
-	uint64_t there = dst->addr + dst_off;
+	const unsigned char *src = src_;
+	enum emu_reach reach = EMU_REACH_OK;
+	bool attached = false;
+	unsigned char *to;
 
-	count(host, !to);
-	if (!to)
-		return host->ops->write(host, dst->pid, src, there, len, emu_tail_of(there + len, len));
-	copy_here(host, to, src, len);
-	return EMU_REACH_OK;
+	while (len > 0 && reach == EMU_REACH_OK) {
+		uint64_t n = run_of(host, dst, dst_off, len, true, &to), there = dst->addr + dst_off;
+
+		if (to)
+			copy_here(host, to, src, n);
+		else
+			reach = host->ops->write(host, dst->pid, src, there, n, emu_tail_of(there + n, n));
+		attached |= !to;
+		dst_off += n;
+		src += n;
+		len -= n;
+	}
+	count(host, attached);
+	return reach;
+}
+
+/* n bytes that all go the same way; from, to: where they lie here, or NULL. */
+static enum emu_reach move_run(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, unsigned char *to,
+			       const struct emu_region *src, uint64_t src_off, const unsigned char *from, uint64_t n)
+{
+	uint64_t dst_addr = dst->addr + dst_off, src_addr = src->addr + src_off;
+
+	if (from && to) {
+		copy_here(host, to, from, n);
+		return EMU_REACH_OK;
+	}
+	if (from)
+		return host->ops->write(host, dst->pid, from, dst_addr, n, emu_tail_of(dst_addr + n, n));
+	if (to && dst->session != host->session)
+		return read_ordered(host, src->pid, to, src_addr, n);
+	if (to)
+		return host->ops->read(host, src->pid, to, src_addr, n);
+	return move_bounced(host, dst, dst_addr, src, src_addr, n);
 }
 
 enum emu_reach emu_move(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off,
 			const struct emu_region *src, uint64_t src_off, uint64_t len)
 {
-	unsigned char *from = direct(host, src, src_off, len);
-	unsigned char *to;
+	enum emu_reach reach = EMU_REACH_OK;
+	unsigned char *from, *to;
+	bool attached = false;
 
-	if (from)
-		return emu_move_from(host, dst, dst_off, from, len);
-	to = direct(host, dst, dst_off, len);
-	count(host, true);
-	if (to && dst->session != host->session)
-		return read_ordered(host, src->pid, to, src->addr + src_off, len);
-	if (to)
-		return host->ops->read(host, src->pid, to, src->addr + src_off, len);
-	return move_bounced(host, dst, dst->addr + dst_off, src, src->addr + src_off, len);
+	while (len > 0 && reach == EMU_REACH_OK) {
+		uint64_t n = run_of(host, src, src_off, len, false, &from);
+
+		n = run_of(host, dst, dst_off, n, true, &to);
+		reach = move_run(host, dst, dst_off, to, src, src_off, from, n);
+		attached |= !from || !to;
+		dst_off += n;
+		src_off += n;
+		len -= n;
+	}
+	count(host, attached);
+	return reach;
 }

@@ -20,8 +20,8 @@ struct emu_host_ops {
 	struct emu_vport *(*port)(struct emu_host *host, uint32_t nic_id, uint32_t ep_num);
 	/* The memory table of that node, or NULL. */
 	struct emu_nic *(*nic)(struct emu_host *host, uint32_t nic_id);
-	/* Where the shared object {generation, slot} is mapped here, at least `len` bytes of it; NULL: cannot be had. */
-	unsigned char *(*map)(struct emu_host *host, uint64_t map, uint64_t len);
+	/* Where the shared object {generation, slot} is mapped here, and how long it is; NULL: cannot be had, or written. */
+	unsigned char *(*map)(struct emu_host *host, uint64_t map, bool write, uint64_t *len_p);
 	/* Copies between here and the private memory of pid.  A tail > 0: the last `tail` bytes are stored last. */
 	enum emu_reach (*read)(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len);
 	enum emu_reach (*write)(struct emu_host *host, uint32_t pid, const void *here, uint64_t there, uint64_t len,

@@ -4,6 +4,7 @@
  * whose a handle is, and until when.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -414,6 +415,90 @@ START_TEST(alloc__freed_and_allocated_again__peer_sees_the_new_memory)
 }
 END_TEST
 
+/* A private page, an allocation, and mostly another allocation right behind it: the larger one is mapped. */
+START_TEST(register_mem__over_the_bounds_of_allocations__all_bytes_are_reached)
+{
+	const uint64_t page = 4096, len = 16 * page;
+	struct peer peer = peer_start(visitor, &_i);
+	void *behind, *mem;
+	struct side side;
+	unsigned char *base;
+	glex_mem_handle_t mh;
+	uint64_t all;
+
+	side_open(&side, type_of(_i), 0, false);
+	OK(glex_alloc(side.dev, 4 * page, &behind));
+	OK(glex_alloc(side.dev, len, &mem));
+	base = (unsigned char *)mem - page;
+	ck_assert_ptr_eq(
+		mmap(base, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+		base);
+	all = page + len + (behind == (unsigned char *)mem + len ? 4 * page : 0);
+	OK(glex_register_mem(side.ep, base + 7, all - 7, RW, &mh));
+	let_visit(&side, peer.fd, base + 7, mh, 0, (uint32_t)all - 7);
+	let_visit(&side, peer.fd, base + 7, mh, (uint32_t)page - 57, 100);
+	let_visit(&side, peer.fd, base + 7, mh, (uint32_t)page - 7, (uint32_t)len);
+	let_visit(&side, peer.fd, base + 7, mh, (uint32_t)all - 8, 1);
+	OK(glex_deregister_mem(side.ep, mh));
+	OK(glex_free(side.dev, mem));
+	OK(glex_free(side.dev, behind));
+	munmap(base, page);
+	end_visits(&peer);
+	side_close(&side);
+}
+END_TEST
+
+#define HUGE ((size_t)2 << 20)
+
+/* KiB of huge pages in the mapping that holds addr. */
+static long huge_kib(const void *addr)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	unsigned long start, end;
+	bool inside = false;
+	char line[512];
+	long kib = -1;
+
+	ck_assert_ptr_nonnull(smaps);
+	while (kib < 0 && fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			inside = (uintptr_t)addr >= start && (uintptr_t)addr < end;
+		else if (inside)
+			sscanf(line, "AnonHugePages: %ld", &kib);
+	}
+	fclose(smaps);
+	return kib;
+}
+
+START_TEST(register_mem__the_same_private_memory_often__is_put_into_huge_pages)
+{
+	unsigned char *room = mmap(NULL, 4 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *base = (unsigned char *)(((uintptr_t)room + HUGE) / HUGE * HUGE);
+	glex_mem_handle_t mh;
+	struct side side;
+	long kib;
+	bool can;
+	int i;
+
+	ck_assert_ptr_ne(room, MAP_FAILED);
+	fill(base, 2 * HUGE, 3);
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	for (i = 0; i < 7; i++) {
+		OK(glex_register_mem(side.ep, base, 2 * HUGE, RW, &mh));
+		OK(glex_deregister_mem(side.ep, mh));
+		ck_assert_int_eq(huge_kib(base), 0);
+	}
+	OK(glex_register_mem(side.ep, base, 2 * HUGE, RW, &mh));
+	kib = huge_kib(base);
+	can = madvise(base, 2 * HUGE, 25) == 0; /* MADV_COLLAPSE: does the system have such pages at all? */
+	ck_assert_int_eq(kib, can ? 4096 : 0);
+	expect_filled(base, 2 * HUGE, 3);
+	OK(glex_deregister_mem(side.ep, mh));
+	munmap(room, 4 * HUGE);
+	side_close(&side);
+}
+END_TEST
+
 static void put_into_hole(int fd, void *arg)
 {
 	int kind = *(int *)arg;
@@ -515,6 +600,8 @@ int main(void)
 	tcase_add_loop_test(tc, deregister_mem__peer_uses_the_handle__att_error_and_memory_untouched, 0, KINDS);
 	tcase_add_loop_test(tc, register_mem__read_only_and_write_only__others_get_mmt_errors, 0, KINDS);
 	tcase_add_loop_test(tc, alloc__any_length__zeroed_page_aligned_and_reached, 0, KINDS);
+	tcase_add_loop_test(tc, register_mem__over_the_bounds_of_allocations__all_bytes_are_reached, 0, KINDS);
+	tcase_add_test(tc, register_mem__the_same_private_memory_often__is_put_into_huge_pages);
 	tcase_add_loop_test(tc, alloc__freed_and_allocated_again__peer_sees_the_new_memory, 0, KINDS);
 	tcase_add_loop_test(tc, register_mem__unmapped_behind_its_back__att_error_at_the_peer, 0, KINDS);
 	tcase_add_test(tc, register_mem__while_other_endpoints_are_destroyed__handles_stay_good);

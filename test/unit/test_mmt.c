@@ -33,7 +33,7 @@ static struct emu_region region_of(uint32_t n, uint32_t session, uint32_t ep_num
 		.addr = UINT64_C(0x7f0000000000) + (uint64_t)n * 4099,
 		.len = (uint64_t)n * 3 + 1,
 		.map = emu_pair(n, n ^ 0x5555u),
-		.map_offset = (uint64_t)n << 12,
+		.map_offset = (n % 3 ? -1 : 1) * ((int64_t)n << 12), /* the region begins in front of its object */
 		.key = n * 2654435761u,
 		.pid = n + 100,
 		.session = session,

@@ -215,6 +215,7 @@ struct call {
 	const void *here;
 	uint64_t there, len, map;
 	uint32_t tail;
+	bool write;
 };
 
 static struct {
@@ -223,7 +224,8 @@ static struct {
 	int count;
 	int fail_at; /* the call that does not work; -1: none */
 	enum emu_reach with;
-	bool no_map;
+	bool no_map, read_only;
+	uint64_t map_len;
 	struct emu_port_counters counters;
 } fake;
 
@@ -238,14 +240,17 @@ static struct call *note(char what)
 	return call;
 }
 
-static unsigned char *fake_map(struct emu_host *host, uint64_t map, uint64_t len)
+static unsigned char *fake_map(struct emu_host *host, uint64_t map, bool write, uint64_t *len_p)
 {
 	struct call *call = note('m');
 
 	(void)host;
 	call->map = map;
-	call->len = len;
-	return fake.no_map ? NULL : shared;
+	call->write = write;
+	if (fake.no_map || (write && fake.read_only))
+		return NULL;
+	*len_p = fake.map_len;
+	return shared;
 }
 
 static enum emu_reach fake_read(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len)
@@ -291,6 +296,7 @@ static void setup(void)
 	fake.host.bounce = bounce;
 	fake.host.bounce_size = BOUNCE;
 	fake.host.by = &fake.counters;
+	fake.map_len = sizeof(shared);
 	memset(target, 0, sizeof(target));
 	memset(shared, 0, sizeof(shared));
 	fill(source, sizeof(source), 3);
@@ -349,7 +355,7 @@ START_TEST(move__own_to_mapped__copies_into_the_mapping)
 	ck_assert_mem_eq(shared + PAGE_GAP + 100, source + 30, 700);
 	ck_assert_int_eq(fake.count, 1);
 	ck_assert_uint_eq(fake.calls[0].map, MAP);
-	ck_assert_uint_eq(fake.calls[0].len, PAGE_GAP + 100 + 700);
+	ck_assert(fake.calls[0].write);
 	ck_assert_uint_eq(by_map(), 1);
 }
 END_TEST
@@ -361,6 +367,7 @@ START_TEST(move__mapped_to_own__copies_out_of_the_mapping)
 	fill(shared, sizeof(shared), 5);
 	ck_assert_int_eq(emu_move(&fake.host, &dst, 1, &src, 2, 3000), EMU_REACH_OK);
 	ck_assert_mem_eq(target + 1, shared + PAGE_GAP + 2, 3000);
+	ck_assert(!fake.calls[0].write);
 	ck_assert_uint_eq(by_map(), 1);
 }
 END_TEST
@@ -478,6 +485,163 @@ START_TEST(move__no_mapping_to_be_had__writes_to_the_address)
 }
 END_TEST
 
+START_TEST(move__mapping_for_reading_alone__read_from_it_and_written_to_the_address)
+{
+	struct emu_region own = private_of(ME, source), there = mapped_of(OTHER);
+
+	fake.read_only = true;
+	there.addr = (uintptr_t)target;
+	ck_assert_int_eq(emu_move(&fake.host, &there, 5, &own, 0, 100), EMU_REACH_OK);
+	ck_assert_mem_eq(target + 5, source, 100);
+	ck_assert_uint_eq(by_attach(), 1);
+	fill(shared, sizeof(shared), 5);
+	ck_assert_int_eq(emu_move(&fake.host, &own, 0, &there, 5, 100), EMU_REACH_OK);
+	ck_assert_mem_eq(source, shared + PAGE_GAP + 5, 100);
+	ck_assert_uint_eq(by_map(), 1);
+}
+END_TEST
+
+/* ---- objects that cover a part of their region ------------------------------------------ */
+
+#define OBJECT 3000u /* bytes of `shared` that are the object */
+
+/* Where each byte of a region of SIZE bytes lies: in front of the object and behind it at its own address. */
+static struct emu_region covered_of(uint32_t session, void *addr, int64_t map_offset)
+{
+	struct emu_region region = private_of(session, addr);
+
+	region.way = EMU_WAY_MAP;
+	region.map = MAP;
+	region.map_offset = map_offset;
+	fake.map_len = OBJECT;
+	return region;
+}
+
+static unsigned char *byte_of(unsigned char *addr, int64_t map_offset, uint64_t offset)
+{
+	int64_t at = map_offset + (int64_t)offset;
+
+	return at >= 0 && at < OBJECT ? shared + at : addr + offset;
+}
+
+static const int64_t covers[] = {
+	-1000,				  /* begins in the region, ends in it */
+	-4000,				  /* begins in it, covers its end */
+	0,     200,			  /* covers its beginning */
+	-5000, 3000, INT64_MIN, INT64_MAX /* covers nothing */
+};
+
+#define COVERS 8
+
+static const struct {
+	uint64_t offset, len;
+} parts[] = {{0, SIZE}, {0, 1},	   {990, 20}, {999, 1},	 {1000, 1},    {3990, 20}, {900, 3300},
+	     {0, 1000}, {4000, 8}, {4999, 1}, {5, 4000}, {1000, 3000}, {1, 128},   {950, 128}};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+/* _i: of covers[] */
+START_TEST(move__object_covers_a_part__each_byte_goes_its_way)
+{
+	static unsigned char before_shared[sizeof(shared)], before_target[SIZE];
+	struct emu_region src = private_of(ME, source), dst = covered_of(OTHER, target, covers[_i]);
+
+	for (size_t p = 0; p < PARTS; p++) {
+		fill(target, sizeof(target), 11);
+		fill(shared, sizeof(shared), 12);
+		memcpy(before_target, target, sizeof(target));
+		memcpy(before_shared, shared, sizeof(shared));
+		fake.count = 0;
+		ck_assert_int_eq(emu_move(&fake.host, &dst, parts[p].offset, &src, 0, parts[p].len), EMU_REACH_OK);
+		for (uint64_t i = 0; i < parts[p].len; i++) {
+			unsigned char *at = byte_of(target, covers[_i], parts[p].offset + i);
+
+			UNIT_CHECK(*at == source[i]);
+			if (at >= shared && at < shared + sizeof(shared))
+				*at = before_shared[at - shared];
+			else
+				*at = before_target[at - target];
+		}
+		ck_assert_mem_eq(target, before_target, sizeof(target)); /* and no other byte was touched */
+		ck_assert_mem_eq(shared, before_shared, sizeof(shared));
+	}
+}
+END_TEST
+
+/* _i: of covers[] */
+START_TEST(move__source_covered_in_part__each_byte_comes_its_way)
+{
+	struct emu_region dst = private_of(ME, target), src = covered_of(OTHER, source, covers[_i]);
+
+	fill(shared, sizeof(shared), 12);
+	for (size_t p = 0; p < PARTS; p++) {
+		fake.count = 0;
+		memset(target, 0, sizeof(target));
+		ck_assert_int_eq(emu_move(&fake.host, &dst, 0, &src, parts[p].offset, parts[p].len), EMU_REACH_OK);
+		for (uint64_t i = 0; i < parts[p].len; i++)
+			UNIT_CHECK(target[i] == *byte_of(source, covers[_i], parts[p].offset + i));
+		ck_assert(all_zero(target + parts[p].len, SIZE - parts[p].len));
+	}
+}
+END_TEST
+
+/* What a third party does, as glexd: both sides in runs of their own.  _i: of covers[] */
+START_TEST(move__both_covered_in_part__all_bytes_arrive)
+{
+	struct emu_region dst = covered_of(OTHER, target, covers[_i]), src = private_of(THIRD, source);
+
+	for (size_t p = 0; p < PARTS; p++) {
+		fake.count = 0;
+		ck_assert_int_eq(emu_move(&fake.host, &dst, parts[p].offset, &src, 0, parts[p].len), EMU_REACH_OK);
+		for (uint64_t i = 0; i < parts[p].len; i++)
+			UNIT_CHECK(*byte_of(target, covers[_i], parts[p].offset + i) == source[i]);
+	}
+}
+END_TEST
+
+START_TEST(move__object_in_the_middle__runs_in_ascending_order_and_the_last_has_its_tail)
+{
+	struct emu_region src = private_of(ME, source), dst = covered_of(OTHER, target, -1000);
+
+	ck_assert_int_eq(emu_move(&fake.host, &dst, 0, &src, 0, SIZE), EMU_REACH_OK);
+	ck_assert_int_eq(fake.count, 5); /* map, write, map, map, write */
+	ck_assert_int_eq(fake.calls[1].what, 'w');
+	ck_assert_uint_eq(fake.calls[1].there, (uintptr_t)target);
+	ck_assert_uint_eq(fake.calls[1].len, 1000);
+	ck_assert_int_eq(fake.calls[4].what, 'w');
+	ck_assert_uint_eq(fake.calls[4].there, (uintptr_t)target + 4000);
+	ck_assert_uint_eq(fake.calls[4].len, 1000);
+	ck_assert_uint_eq(fake.calls[4].tail, 8);
+	ck_assert_uint_eq(by_attach(), 1);
+	ck_assert_uint_eq(by_map(), 0);
+}
+END_TEST
+
+START_TEST(move__first_run_fails__nothing_follows)
+{
+	struct emu_region src = private_of(ME, source), dst = covered_of(OTHER, target, -1000);
+
+	fake.fail_at = 1;
+	fake.with = EMU_REACH_FAULT;
+	ck_assert_int_eq(emu_move(&fake.host, &dst, 0, &src, 0, SIZE), EMU_REACH_FAULT);
+	ck_assert_int_eq(fake.count, 2);
+	ck_assert(all_zero(shared, sizeof(shared)));
+	ck_assert_int_eq(emu_move_from(&fake.host, &dst, 1010, source, 96), EMU_REACH_OK);
+	ck_assert_mem_eq(shared + 10, source, 96);
+}
+END_TEST
+
+START_TEST(move_from__over_the_bound_of_an_object__all_arrives)
+{
+	struct emu_region dst = covered_of(OTHER, target, -1000);
+
+	ck_assert_int_eq(emu_move_from(&fake.host, &dst, 960, source, 96), EMU_REACH_OK);
+	ck_assert_mem_eq(target + 960, source, 40);
+	ck_assert_mem_eq(shared, source + 40, 56);
+	ck_assert_uint_eq(by_attach(), 1);
+}
+END_TEST
+
 START_TEST(move__nobody_counts__works)
 {
 	struct emu_region dst = private_of(OTHER, target), src = private_of(ME, source);
@@ -554,6 +718,13 @@ static Suite *move_suite(void)
 	tcase_add_test(move, move__private_to_private__bounces_in_pieces_with_the_tail_last);
 	tcase_add_test(move, move__private_to_private_without_bounce__is_refused);
 	tcase_add_test(move, move__no_mapping_to_be_had__writes_to_the_address);
+	tcase_add_test(move, move__mapping_for_reading_alone__read_from_it_and_written_to_the_address);
+	tcase_add_loop_test(move, move__object_covers_a_part__each_byte_goes_its_way, 0, COVERS);
+	tcase_add_loop_test(move, move__source_covered_in_part__each_byte_comes_its_way, 0, COVERS);
+	tcase_add_loop_test(move, move__both_covered_in_part__all_bytes_arrive, 0, COVERS);
+	tcase_add_test(move, move__object_in_the_middle__runs_in_ascending_order_and_the_last_has_its_tail);
+	tcase_add_test(move, move__first_run_fails__nothing_follows);
+	tcase_add_test(move, move_from__over_the_bound_of_an_object__all_arrives);
 	tcase_add_test(move, move__nobody_counts__works);
 	tcase_add_test(move, move_from__own_mapped_and_private__all_arrive);
 	tcase_add_loop_test(move, move__host_fails__cause_passes_through_and_nothing_follows, 0, 3);

@@ -25,11 +25,12 @@ static struct emu_nic *fake_nic(struct emu_host *host, uint32_t nic_id)
 	return nic_id == OUR_NIC ? ours.nic : nic_id == THEIR_NIC ? theirs.nic : NULL;
 }
 
-static unsigned char *fake_map(struct emu_host *host, uint64_t map, uint64_t len)
+static unsigned char *fake_map(struct emu_host *host, uint64_t map, bool write, uint64_t *len_p)
 {
 	(void)host;
 	(void)map;
-	(void)len;
+	(void)write;
+	(void)len_p;
 	return NULL;
 }
 

@@ -54,6 +54,17 @@ struct glexi_be_ops {
 	void (*forked)(struct glexi_device *dev);
 
 	glex_ret_t (*mem_deregister)(struct glexi_ep *ep, glex_mem_handle_t mh);
+
+	/*
+	 * These bytes are registered again and again: moves them to where peers reach
+	 * them faster, as far as that is allowed.  Takes up to a millisecond a MiB, once;
+	 * asked again about the same bytes it does nothing, in some tens of nanoseconds.
+	 * quiet: no registration over them is in use by anybody now, and until it returns
+	 * none will be.  Without that only such is done as peers do not notice (huge pages).
+	 * True: a region registered now has a better way than one of before, so that the
+	 * caller should register them anew.  False: nothing has changed in that.
+	 */
+	bool (*mem_promote)(struct glexi_device *dev, void *addr, uint64_t len, bool quiet);
 	glex_ret_t (*mem_register)(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
 
 	/* Connects; sets dev->be. */

@@ -58,6 +58,8 @@ struct glexi_cfg {
 	uint64_t dma_chunk;
 	uint64_t attach_chunk;
 	bool mem_attach;
+	bool huge_pages;
+	uint64_t promote_after;
 
 	/* how it is learnt that memory changes */
 	int mem_monitor; /* enum glexi_monitor */

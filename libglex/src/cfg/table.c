@@ -86,6 +86,10 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	SIZE("GLEX_ATTACH_CHUNK", attach_chunk, "1M", 4 * K, G, "what one cross-memory attach call moves at most"),
 	BOOL("GLEX_MEM_ATTACH", mem_attach, "y",
 	     "move private memory by cross-memory attach; n refuses it, as a container may"),
+	BOOL("GLEX_HUGE_PAGES", huge_pages, "y",
+	     "put private memory that is used often by cross-memory attach into huge pages, in place"),
+	UINT("GLEX_PROMOTE_AFTER", promote_after, "8", 1, 1000000, "times",
+	     "how often the same memory is registered before it counts as used often"),
 
 	/* changes of memory */
 	ENUM("GLEX_MEM_MONITOR", mem_monitor, "auto", monitors,

@@ -3,6 +3,7 @@
  * nic.c - the backend over the NIC emulator: device and endpoints.
  */
 #include "backend/nic/nic.h"
+#include "backend/nic/vma.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -34,6 +35,8 @@ static void free_device(struct nic_device *dev)
 	nic_ctl_close(&dev->ctl);
 	nic_peers_free(dev);
 	nic_allocs_free(dev);
+	if (dev->vma_fd >= 0)
+		close(dev->vma_fd);
 	if (dev->engine)
 		munmap(dev->engine, dev->engine->seg.total_size);
 	pthread_mutex_destroy(&dev->lock);
@@ -60,6 +63,7 @@ static glex_ret_t device_open(struct glexi_device *device)
 	if (!dev)
 		return GLEX_NO_MEM_RESOURCE;
 	dev->dev = device;
+	dev->vma_fd = nic_vma_open();
 	LIST_INIT(&dev->allocs);
 	LIST_INIT(&dev->eps);
 	pthread_mutex_init(&dev->lock, NULL);
@@ -68,6 +72,8 @@ static glex_ret_t device_open(struct glexi_device *device)
 	if (ret != GLEX_SUCCESS) {
 		pthread_mutex_destroy(&dev->lock);
 		pthread_mutex_destroy(&dev->ep_lock);
+		if (dev->vma_fd >= 0)
+			close(dev->vma_fd);
 		free(dev);
 		return ret;
 	}
@@ -102,6 +108,8 @@ static void device_forked(struct glexi_device *device)
 	struct nic_device *dev = device->be;
 
 	nic_ctl_close(&dev->ctl);
+	if (dev->vma_fd >= 0)
+		close(dev->vma_fd);
 }
 
 static void device_query(struct glexi_device *device, struct glex_device_attr *attr)
@@ -285,6 +293,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.free = nic_free,
 	.forked = device_forked,
 	.mem_deregister = nic_mem_deregister,
+	.mem_promote = nic_mem_promote,
 	.mem_register = nic_mem_register,
 	.open = device_open,
 	.query = device_query,

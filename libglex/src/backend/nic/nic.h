@@ -60,9 +60,10 @@ struct nic_page {
 
 /* A shared object of anybody, mapped here. */
 struct nic_map_view {
-	uint64_t id; /* {generation, slot} */
-	unsigned char *base;
+	uint64_t id;	     /* {generation, slot} */
+	unsigned char *base; /* NULL: it cannot be mapped here, and is reached by attach */
 	uint64_t len;
+	bool writable;
 };
 
 struct nic_map_page {
@@ -75,6 +76,15 @@ struct nic_alloc {
 	unsigned char *base;
 	uint64_t len;
 	uint64_t id;
+};
+
+#define NIC_HOT 64u
+
+/* Memory that somebody wanted to be promoted, and what came of it. */
+struct nic_hot {
+	uint64_t addr, len;
+	uint64_t uses;	/* times it was registered */
+	bool collapsed; /* the kernel was asked for huge pages */
 };
 
 struct nic_device {
@@ -94,6 +104,8 @@ struct nic_device {
 	struct nic_grave *graveyard;
 	LIST_HEAD(, nic_alloc) allocs;
 	_Atomic uint32_t alloc_count; /* so that registering costs no lock where nothing was allocated */
+	int vma_fd;		      /* of nic_vma_open */
+	struct nic_hot hot[NIC_HOT];  /* by a hash of the address; under lock */
 };
 
 struct nic_ep {
@@ -125,12 +137,21 @@ void nic_peers_free(struct nic_device *dev);
 /* Unmaps what was replaced, once the requests under way are done.  The caller holds no lock. */
 void nic_empty_graveyard(struct nic_device *dev);
 
-/* memory.c */
+/* memory.c: regions */
 glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
 glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh);
+
+/* alloc.c: memory that is shareable from the start */
 glex_ret_t nic_alloc(struct glexi_device *dev, uint64_t len, void **addr_p);
 glex_ret_t nic_free(struct glexi_device *dev, void *addr);
 void nic_allocs_free(struct nic_device *dev);
+/* The one that covers most of these bytes, or NULL.  Under dev->lock. */
+struct nic_alloc *nic_alloc_most(struct nic_device *dev, const unsigned char *addr, uint64_t len);
+
+/* promote.c: memory in use again and again */
+/* These bytes were registered and are reached by attach. */
+void nic_mem_used(struct nic_device *dev, uint64_t addr, uint64_t len);
+bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool quiet);
 
 /* post.c */
 glex_ret_t nic_send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad);

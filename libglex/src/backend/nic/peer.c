@@ -10,6 +10,7 @@
 #include "backend/nic/nic.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,7 +61,8 @@ void nic_empty_graveyard(struct nic_device *dev)
 		let_requests_pass(dev);
 	for (; grave; grave = next) {
 		next = grave->next;
-		munmap(grave->base, grave->size);
+		if (grave->base)
+			munmap(grave->base, grave->size);
 		free(grave->memory);
 		free(grave);
 	}
@@ -289,22 +291,38 @@ static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint3
 
 /* ---- shared objects ------------------------------------------------------- */
 
+/* Maps what glexd sent into view, for reading alone if it may not be written.  Closes fd. */
+static void map_object(struct nic_map_view *view, int fd, const struct emu_ctl_share *share)
+{
+	int mode = fcntl(fd, F_GETFL);
+	void *base;
+
+	view->writable = mode >= 0 && (mode & O_ACCMODE) == O_RDWR;
+	base = mmap(NULL, share->len, PROT_READ | (view->writable ? PROT_WRITE : 0),
+		    MAP_SHARED | (share->len <= POPULATE_MAX ? MAP_POPULATE : 0), fd, (off_t)share->offset);
+	if (base != MAP_FAILED) {
+		view->base = base;
+		view->len = share->len;
+	} else {
+		glexi_warn_once(0,
+				"mapping %llu KiB of a peer's shared memory failed: %s; moved by attach, more slowly",
+				(unsigned long long)share->len / 1024, strerror(errno));
+	}
+	close(fd);
+}
+
+/* A view without base, if glexd has no such object or it cannot be mapped: who has asked once need not again. */
 static struct nic_map_view *ask_for_map(struct nic_device *dev, uint64_t id)
 {
 	struct emu_ctl_msg msg = {.share = {.id = id}};
-	struct nic_map_view *view;
+	struct nic_map_view *view = calloc(1, sizeof(*view));
 	int fds[EMU_WIRE_FDS];
 
-	if (ask(dev, EMU_CTL_SHARE_OPEN, &msg, fds) != EMU_CTL_OK)
+	if (!view)
 		return NULL;
-	view = calloc(1, sizeof(*view));
-	if (view)
-		view->base = nic_map_segment(fds[0], "a peer's shared memory", &view->len);
-	if (!view || !view->base) {
-		free(view);
-		return NULL;
-	}
 	view->id = id;
+	if (ask(dev, EMU_CTL_SHARE_OPEN, &msg, fds) == EMU_CTL_OK)
+		map_object(view, fds[0], &msg.share);
 	return view;
 }
 
@@ -325,7 +343,7 @@ static _Atomic(struct nic_map_view *) *map_place(struct nic_device *dev, uint64_
 	return page ? &page->map[emu_low(id) % MAP_PAGE] : NULL;
 }
 
-static unsigned char *host_map(struct emu_host *host, uint64_t id, uint64_t len)
+static unsigned char *host_map(struct emu_host *host, uint64_t id, bool write, uint64_t *len_p)
 {
 	struct nic_device *dev = nic_ep_of(host)->dev;
 	_Atomic(struct nic_map_view *) *at = map_place(dev, id);
@@ -343,7 +361,10 @@ static unsigned char *host_map(struct emu_host *host, uint64_t id, uint64_t len)
 		}
 		pthread_mutex_unlock(&dev->lock);
 	}
-	return view && len <= view->len ? view->base : NULL;
+	if (GLEXI_UNLIKELY(!view || (write && !view->writable)))
+		return NULL;
+	*len_p = view->len;
+	return view->base;
 }
 
 static void free_ports(_Atomic(struct nic_port_view *) *port, uint32_t n)
@@ -383,10 +404,9 @@ static void free_maps(struct nic_map_page *page)
 	for (i = 0; page && i < MAP_PAGE; i++) {
 		struct nic_map_view *view = atomic_load_explicit(&page->map[i], memory_order_acquire); /* PEER-A1 */
 
-		if (view) {
+		if (view && view->base)
 			munmap(view->base, view->len);
-			free(view);
-		}
+		free(view);
 	}
 	free(page);
 }
