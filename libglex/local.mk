@@ -36,6 +36,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/nic.c \
 	libglex/src/backend/nic/peer.c \
 	libglex/src/backend/nic/alloc.c \
+	libglex/src/backend/nic/file.c \
 	libglex/src/backend/nic/memory.c \
 	libglex/src/backend/nic/promote.c \
 	libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h \

@@ -177,6 +177,14 @@ struct emu_port {
 
 enum emu_way { EMU_WAY_ATTACH = 0, EMU_WAY_MAP = 1 };
 
+/* What a region, or most of it, is made of; for display. */
+enum emu_kind {
+	EMU_KIND_PRIVATE = 0, /* and whatever else is reached by attach */
+	EMU_KIND_ALLOC,	      /* shareable from the start */
+	EMU_KIND_FILE,	      /* a shared mapping of the program's own */
+	EMU_KIND_ADOPTED      /* private once, moved into a shared mapping */
+};
+
 /* One region of the memory table; mmt.h has the rules. */
 struct emu_mmt_entry {
 	_Atomic uint64_t stamp; /* {generation : 32, session : 32}; session 0: free */
@@ -187,7 +195,7 @@ struct emu_mmt_entry {
 	_Atomic uint32_t key;
 	_Atomic uint32_t pid;
 	_Atomic uint32_t ep_num;
-	_Atomic uint32_t access; /* GLEX_MEM_READ, GLEX_MEM_WRITE | way << 8 */
+	_Atomic uint32_t access; /* GLEX_MEM_READ, GLEX_MEM_WRITE | way << 8 | kind << 16 */
 	_Atomic uint64_t valid;	 /* the generation that may be used; differs from stamp's while fields change */
 };
 

@@ -206,14 +206,16 @@ bool port_each(struct glexd *glexd, bool (*fn)(struct port *port, void *arg), vo
 	return false;
 }
 
-/* The bytes are there, at least now. */
+/* The bytes are there, at least now; the last page may be so in part. */
 static bool has_bytes(int fd, const struct emu_ctl_share *what)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size;
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && what->len > 0 && what->offset % page == 0 &&
-	       what->offset <= (uint64_t)st.st_size && what->len <= (uint64_t)st.st_size - what->offset;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || what->len == 0 || what->offset % page != 0)
+		return false;
+	size = ((uint64_t)st.st_size + page - 1) / page * page;
+	return what->offset <= size && what->len <= size - what->offset;
 }
 
 int shared_add(struct glexd *glexd, struct session *owner, int fd, const struct emu_ctl_share *what, uint64_t *id_p)

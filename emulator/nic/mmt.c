@@ -75,7 +75,8 @@ bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint
 	atomic_store_explicit(&entry->key, region->key, memory_order_release);			       /* MMT-R2 */
 	atomic_store_explicit(&entry->pid, region->pid, memory_order_release);			       /* MMT-R2 */
 	atomic_store_explicit(&entry->ep_num, region->ep_num, memory_order_release);		       /* MMT-R2 */
-	atomic_store_explicit(&entry->access, region->access | (uint32_t)region->way << 8,
+	atomic_store_explicit(&entry->access,
+			      region->access | (uint32_t)region->way << 8 | (uint32_t)region->kind << 16,
 			      memory_order_release);				/* MMT-R2 */
 	atomic_store_explicit(&entry->valid, generation, memory_order_release); /* MMT-R3 */
 	atomic_fetch_add_explicit(&nic->mmt_used, 1, memory_order_relaxed);	/* relaxed: for display only */
@@ -94,15 +95,11 @@ static void free_entry(struct emu_nic *nic, struct emu_mmt_entry *entry, uint32_
 	atomic_fetch_sub_explicit(&nic->mmt_used, 1, memory_order_relaxed); /* relaxed: for display only */
 }
 
-bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *region)
+/* The fields of that generation.  False: they are not valid, or not any more. */
+static bool read_entry(struct emu_mmt_entry *entry, uint32_t generation, struct emu_region *region)
 {
-	uint32_t index = index_of(handle), generation = generation_of(handle);
-	struct emu_mmt_entry *entry;
 	uint32_t access;
 
-	if (index >= EMU_MMT_UNITS || generation == 0)
-		return false;
-	entry = &nic->mmt[index];
 	if (atomic_load_explicit(&entry->valid, memory_order_acquire) != generation) /* MMT-A3 */
 		return false;
 	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);		      /* MMT-A2 */
@@ -115,9 +112,25 @@ bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *regio
 	access = atomic_load_explicit(&entry->access, memory_order_acquire);			      /* MMT-A2 */
 	region->session = emu_low(atomic_load_explicit(&entry->stamp, memory_order_acquire));	      /* MMT-A1 */
 	region->access = access & 0xff;
-	region->way = (enum emu_way)(access >> 8);
-	return atomic_load_explicit(&entry->valid, memory_order_acquire) == generation && /* MMT-A4 */
+	region->way = (enum emu_way)(access >> 8 & 0xff);
+	region->kind = (enum emu_kind)(access >> 16 & 0xff);
+	return atomic_load_explicit(&entry->valid, memory_order_acquire) == generation; /* MMT-A4 */
+}
+
+bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *region)
+{
+	uint32_t index = index_of(handle), generation = generation_of(handle);
+
+	return index < EMU_MMT_UNITS && generation != 0 && read_entry(&nic->mmt[index], generation, region) &&
 	       offset_matches(handle, region->addr);
+}
+
+bool emu_mmt_at(struct emu_nic *nic, uint32_t index, struct emu_region *region)
+{
+	struct emu_mmt_entry *entry = &nic->mmt[index];
+	uint64_t stamp = atomic_load_explicit(&entry->stamp, memory_order_acquire); /* MMT-A1 */
+
+	return emu_low(stamp) != EMU_SESSION_NONE && read_entry(entry, emu_high(stamp), region);
 }
 
 /*

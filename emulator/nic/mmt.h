@@ -41,6 +41,7 @@ struct emu_region {
 	uint32_t ep_num;
 	uint32_t access;
 	enum emu_way way;
+	enum emu_kind kind;
 };
 
 /* Enters a region; the handle's bits into *handle_p.  False: the table is full. */
@@ -51,6 +52,9 @@ bool emu_mmt_revoke(struct emu_nic *nic, uint64_t handle, uint32_t session, uint
 
 /* Looks a handle up.  False: unknown or revoked. */
 bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *region);
+
+/* The region in this place of the table, index < EMU_MMT_UNITS.  False: there is none. */
+bool emu_mmt_at(struct emu_nic *nic, uint32_t index, struct emu_region *region);
 
 /*
  * Frees all entries of a session that has ended (ep_num UINT32_MAX), or those on

@@ -37,6 +37,7 @@ glex_api_tests = \
 	test/api/test_api_mpq \
 	test/api/test_api_order \
 	test/api/test_api_post \
+	test/api/test_api_share \
 	test/api/test_api_wait
 check_PROGRAMS += $(glex_api_tests)
 TESTS += $(glex_api_tests)
@@ -63,6 +64,8 @@ test_api_test_api_order_CFLAGS = $(glex_api_cflags)
 test_api_test_api_order_LDADD = $(glex_api_ldadd)
 test_api_test_api_post_CFLAGS = $(glex_api_cflags)
 test_api_test_api_post_LDADD = $(glex_api_ldadd)
+test_api_test_api_share_CFLAGS = $(glex_api_cflags)
+test_api_test_api_share_LDADD = $(glex_api_ldadd)
 test_api_test_api_wait_CFLAGS = $(glex_api_cflags)
 test_api_test_api_wait_LDADD = $(glex_api_ldadd)
 endif

@@ -40,6 +40,7 @@ static struct emu_region region_of(uint32_t n, uint32_t session, uint32_t ep_num
 		.ep_num = ep_num,
 		.access = n % 4,
 		.way = n % 2 ? EMU_WAY_MAP : EMU_WAY_ATTACH,
+		.kind = (enum emu_kind)(n / 2 % 4),
 	};
 	return region;
 }
@@ -48,7 +49,7 @@ static bool same(const struct emu_region *a, const struct emu_region *b)
 {
 	return a->addr == b->addr && a->len == b->len && a->map == b->map && a->map_offset == b->map_offset &&
 	       a->key == b->key && a->pid == b->pid && a->session == b->session && a->ep_num == b->ep_num &&
-	       a->access == b->access && a->way == b->way;
+	       a->access == b->access && a->way == b->way && a->kind == b->kind;
 }
 
 static uint64_t enter(uint32_t n, uint32_t session, uint32_t ep_num)

@@ -34,6 +34,9 @@ enum glexi_monitor {
 	GLEXI_MONITOR_OFF
 };
 
+/* GLEX_SHARE_FILES. */
+enum glexi_share { GLEXI_SHARE_NO, GLEXI_SHARE_SEALED, GLEXI_SHARE_YES };
+
 /*
  * The values in force.  Strings are never NULL ("" where unset) and live as
  * long as the process.  Sizes are bytes, times are in the unit of their row,
@@ -58,6 +61,7 @@ struct glexi_cfg {
 	uint64_t dma_chunk;
 	uint64_t attach_chunk;
 	bool mem_attach;
+	int share_files; /* enum glexi_share */
 	bool huge_pages;
 	uint64_t promote_after;
 

@@ -32,6 +32,9 @@ static const char *const monitors[] = {
 	NULL,
 };
 
+static const char *const share_files[] = {
+	[GLEXI_SHARE_NO] = "no", [GLEXI_SHARE_SEALED] = "sealed", [GLEXI_SHARE_YES] = "yes", NULL};
+
 /* The offset of a member, after a check of its type that costs nothing at run time. */
 #define AT(member, ctype)                                                                                              \
 	(offsetof(struct glexi_cfg, member) + 0 * sizeof(_Generic(((struct glexi_cfg *)0)->member, ctype : 0)))
@@ -86,6 +89,8 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	SIZE("GLEX_ATTACH_CHUNK", attach_chunk, "1M", 4 * K, G, "what one cross-memory attach call moves at most"),
 	BOOL("GLEX_MEM_ATTACH", mem_attach, "y",
 	     "move private memory by cross-memory attach; n refuses it, as a container may"),
+	ENUM("GLEX_SHARE_FILES", share_files, "sealed", share_files,
+	     "which shared mappings of the program are mapped by its peers too: none (no), those that cannot become shorter (sealed), or all (yes), where shortening a file in use ends the peers that touch it"),
 	BOOL("GLEX_HUGE_PAGES", huge_pages, "y",
 	     "put private memory that is used often by cross-memory attach into huge pages, in place"),
 	UINT("GLEX_PROMOTE_AFTER", promote_after, "8", 1, 1000000, "times",

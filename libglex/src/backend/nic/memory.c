@@ -1,33 +1,81 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * memory.c - entering regions into the own NIC's table.
+ * memory.c - entering regions into the own NIC's table, each with the way by
+ * which peers reach it.
  *
- * Registering writes the table directly: about a hundred nanoseconds, no talk
- * with glexd.  A region over memory of glex_alloc is entered with the shared
- * object that covers most of it and its place there, so that peers map it; what
- * the object does not cover, and any other region, is reached by cross-memory
- * attach.
+ *   memory of glex_alloc       mapped; known by its address               alloc.c
+ *   a shared mapping           mapped, if it can be shared; the kernel    file.c
+ *                              is asked from FILE_MIN bytes on
+ *   anything else              by cross-memory attach
+ *
+ * A region that is made of several kinds goes by the object that covers most of
+ * it, and the rest of it by attach.  Registering small private memory writes the
+ * table and nothing else: about a hundred nanoseconds, no talk with glexd.
  */
 #include "backend/nic/nic.h"
 
+#include "cfg/cfg.h"
 #include "cfg/log.h"
 
-static void choose_way(struct nic_device *dev, unsigned char *addr, struct emu_region *region)
+#define FILE_MIN 4096u /* smaller ones are moved by a system call in the time of asking what they are */
+
+/* True: memory of glex_alloc. */
+static bool is_alloc(struct nic_device *dev, unsigned char *addr, struct emu_region *region)
 {
 	struct nic_alloc *alloc;
 
-	region->way = EMU_WAY_ATTACH;
 	/* relaxed: who registers memory of glex_alloc has seen that call return */
 	if (atomic_load_explicit(&dev->alloc_count, memory_order_relaxed) == 0)
-		return;
+		return false;
 	pthread_mutex_lock(&dev->lock);
 	alloc = nic_alloc_most(dev, addr, region->len);
 	if (alloc) {
 		region->way = EMU_WAY_MAP;
+		region->kind = EMU_KIND_ALLOC;
 		region->map = alloc->id;
 		region->map_offset = addr - alloc->base;
 	}
 	pthread_mutex_unlock(&dev->lock);
+	return alloc != NULL;
+}
+
+static bool is_file(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+{
+	return region->len >= FILE_MIN && glexi_cfg()->share_files != GLEXI_SHARE_NO &&
+	       nic_file_look(dev, region->addr, region->len, vma);
+}
+
+/* Finding the object and naming it in the table go together: an object that no region names may be dropped. */
+static bool enter_file(struct nic_device *dev, struct emu_region *region, const struct nic_vma *vma, uint64_t *handle)
+{
+	struct nic_file *file;
+	bool entered;
+
+	pthread_mutex_lock(&dev->lock);
+	file = nic_file_get(dev, vma);
+	if (file) {
+		region->way = EMU_WAY_MAP;
+		region->kind = EMU_KIND_FILE;
+		region->map = file->id;
+		region->map_offset = (int64_t)(region->addr - vma->start);
+	}
+	entered = emu_mmt_register(dev->nic, region, handle);
+	if (entered && file)
+		file->regions++;
+	pthread_mutex_unlock(&dev->lock);
+	return entered;
+}
+
+static bool enter(struct nic_device *dev, void *addr, struct emu_region *region, uint64_t *handle)
+{
+	struct nic_vma vma;
+
+	if (!is_alloc(dev, addr, region)) {
+		if (is_file(dev, region, &vma))
+			return enter_file(dev, region, &vma, handle);
+		nic_mem_used(dev, region->addr, region->len);
+	}
+	return emu_mmt_register(dev->nic, region, handle);
 }
 
 glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh)
@@ -42,12 +90,11 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 		.session = dev->welcome.session,
 		.ep_num = ep->attr.num,
 		.access = (uint32_t)flag & (GLEX_MEM_READ | GLEX_MEM_WRITE),
+		.way = EMU_WAY_ATTACH,
+		.kind = EMU_KIND_PRIVATE,
 	};
 
-	choose_way(dev, addr, &region);
-	if (region.way == EMU_WAY_ATTACH)
-		nic_mem_used(dev, region.addr, len);
-	if (emu_mmt_register(dev->nic, &region, &mh->v))
+	if (enter(dev, addr, &region, &mh->v))
 		return GLEX_SUCCESS;
 	glexi_warn_once(
 		dev->welcome.nic_id,
@@ -57,11 +104,27 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 	return GLEX_NO_MEM_RESOURCE;
 }
 
+/* As emu_mmt_revoke; the object of a file is told. */
+static bool leave(struct nic_ep *nep, uint64_t handle)
+{
+	struct nic_device *dev = nep->dev;
+	uint32_t session = dev->welcome.session, num = nep->ep->attr.num;
+	struct emu_region region;
+	bool left;
+
+	if (!emu_mmt_find(dev->nic, handle, &region) || region.kind != EMU_KIND_FILE)
+		return emu_mmt_revoke(dev->nic, handle, session, num);
+	pthread_mutex_lock(&dev->lock);
+	left = emu_mmt_revoke(dev->nic, handle, session, num);
+	if (left)
+		nic_file_put(dev, region.map);
+	pthread_mutex_unlock(&dev->lock);
+	return left;
+}
+
 glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 {
-	struct nic_ep *nep = ep->be;
-
-	if (emu_mmt_revoke(nep->dev->nic, mh.v, nep->dev->welcome.session, ep->attr.num))
+	if (leave(ep->be, mh.v))
 		return GLEX_SUCCESS;
 	/* a glexd that ends takes the regions back before we know that it is gone */
 	return glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_INVALID_PARAM : GLEX_SYS_ERR;

@@ -3,7 +3,6 @@
  * nic.c - the backend over the NIC emulator: device and endpoints.
  */
 #include "backend/nic/nic.h"
-#include "backend/nic/vma.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -35,6 +34,7 @@ static void free_device(struct nic_device *dev)
 	nic_ctl_close(&dev->ctl);
 	nic_peers_free(dev);
 	nic_allocs_free(dev);
+	nic_files_free(dev);
 	if (dev->vma_fd >= 0)
 		close(dev->vma_fd);
 	if (dev->engine)
@@ -65,6 +65,7 @@ static glex_ret_t device_open(struct glexi_device *device)
 	dev->dev = device;
 	dev->vma_fd = nic_vma_open();
 	LIST_INIT(&dev->allocs);
+	LIST_INIT(&dev->files);
 	LIST_INIT(&dev->eps);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->ep_lock, NULL);
@@ -257,6 +258,10 @@ static void ep_destroy(struct glexi_ep *ep)
 
 	if (!glexi_is_lost(ep->dev) && nic_drain(ep))
 		nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CLOSE, &msg, -1, NULL);
+	pthread_mutex_lock(&dev->lock);
+	if (!LIST_EMPTY(&dev->files) && !glexi_is_lost(ep->dev))
+		nic_files_recount(dev);
+	pthread_mutex_unlock(&dev->lock);
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_REMOVE(nep, link);
 	pthread_mutex_unlock(&dev->ep_lock);

@@ -20,6 +20,7 @@
 #define GLEXI_NIC_H
 
 #include "backend/nic/ctl.h"
+#include "backend/nic/vma.h"
 #include "core/priv.h"
 #include "emulator/nic/exec.h"
 
@@ -78,6 +79,18 @@ struct nic_alloc {
 	uint64_t id;
 };
 
+/* A shared mapping of the program's own; see file.c. */
+struct nic_file {
+	LIST_ENTRY(nic_file) link;
+	uint64_t base; /* where it was seen last */
+	uint64_t len;
+	uint64_t dev, ino, offset; /* the part of which file */
+	bool writable;
+	bool shared; /* known to glexd; false: it cannot be */
+	uint64_t id;
+	uint32_t regions; /* that name it */
+};
+
 #define NIC_HOT 64u
 
 /* Memory that somebody wanted to be promoted, and what came of it. */
@@ -103,6 +116,7 @@ struct nic_device {
 	_Atomic(struct nic_map_page *) maps[MAP_PAGES];
 	struct nic_grave *graveyard;
 	LIST_HEAD(, nic_alloc) allocs;
+	LIST_HEAD(, nic_file) files;
 	_Atomic uint32_t alloc_count; /* so that registering costs no lock where nothing was allocated */
 	int vma_fd;		      /* of nic_vma_open */
 	struct nic_hot hot[NIC_HOT];  /* by a hash of the address; under lock */
@@ -147,6 +161,17 @@ glex_ret_t nic_free(struct glexi_device *dev, void *addr);
 void nic_allocs_free(struct nic_device *dev);
 /* The one that covers most of these bytes, or NULL.  Under dev->lock. */
 struct nic_alloc *nic_alloc_most(struct nic_device *dev, const unsigned char *addr, uint64_t len);
+
+/* file.c: shared mappings that the program made itself */
+/* The one that covers most of these bytes.  False: there is none. */
+bool nic_file_look(struct nic_device *dev, uint64_t addr, uint64_t len, struct nic_vma *most);
+/* The object of that mapping; NULL: it cannot be shared.  This and the rest under dev->lock. */
+struct nic_file *nic_file_get(struct nic_device *dev, const struct nic_vma *vma);
+/* A region that named the object with this number is gone. */
+void nic_file_put(struct nic_device *dev, uint64_t id);
+/* Regions went without being deregistered. */
+void nic_files_recount(struct nic_device *dev);
+void nic_files_free(struct nic_device *dev);
 
 /* promote.c: memory in use again and again */
 /* These bytes were registered and are reached by attach. */

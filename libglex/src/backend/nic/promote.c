@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "backend/nic/vma.h"
 #include "cfg/cfg.h"
 #include "cfg/log.h"
 
