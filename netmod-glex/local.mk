@@ -24,11 +24,19 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_vc.c \
 	netmod-glex/install-into.sh
 
-# The test brings a network of its own in place of libglex.
+# This test brings a network of its own in place of libglex.
 if HAVE_CHECK
 check_PROGRAMS += test/unit/test_channel
 TESTS += test/unit/test_channel
 test_unit_test_channel_SOURCES = test/unit/test_channel.c test/unit/fake_glex.c test/unit/fake_glex.h
 test_unit_test_channel_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+
+# This one is over libglex itself.
+check_PROGRAMS += test/unit/test_channel_threads
+TESTS += test/unit/test_channel_threads
+test_unit_test_channel_threads_SOURCES = test/unit/test_channel_threads.c test/unit/unit.h
+test_unit_test_channel_threads_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
+test_unit_test_channel_threads_LDADD = \
+	netmod-glex/channel/libglexch.la test/lib/libside.la libglex/libglex.la $(CHECK_LIBS) -lpthread
 endif

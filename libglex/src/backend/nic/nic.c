@@ -247,6 +247,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_INSERT_HEAD(&dev->eps, nep, link);
 	pthread_mutex_unlock(&dev->ep_lock);
+	nic_peer_add_port(nep);
 	return GLEX_SUCCESS;
 }
 
@@ -265,8 +266,7 @@ static void ep_destroy(struct glexi_ep *ep)
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_REMOVE(nep, link);
 	pthread_mutex_unlock(&dev->ep_lock);
-	nic_empty_graveyard(dev);
-	munmap(nep->port.port, nep->port_size);
+	nic_peer_remove_port(nep);
 	free(nep);
 }
 

@@ -42,7 +42,7 @@ struct nic_grave {
 
 struct nic_port_view {
 	struct emu_vport view;
-	uint64_t size;
+	uint64_t size; /* 0: an own endpoint's, whose mapping and view go with the endpoint */
 };
 
 struct nic_port_page {
@@ -129,6 +129,7 @@ struct nic_ep {
 	LIST_ENTRY(nic_ep) link;
 	struct emu_vport port;
 	uint64_t port_size;
+	struct nic_port_view *own; /* the same port in the tree; NULL: it is not there */
 	uint32_t err_logged; /* up to here asynchronous errors are on stderr */
 	/* the last peer: most requests go where the one before went */
 	uint32_t last_nic_id;
@@ -147,6 +148,9 @@ extern const struct emu_host_ops nic_host_ops;
 /* Maps a segment that glexd sent, and closes its descriptor.  NULL: logged. */
 void *nic_map_segment(int fd, const char *what, uint64_t *size_p);
 struct nic_view *nic_peer_add_own(struct nic_device *dev);
+/* An endpoint's own port comes into the tree; it goes, and its mapping, once the requests under way are done. */
+void nic_peer_add_port(struct nic_ep *nep);
+void nic_peer_remove_port(struct nic_ep *nep);
 void nic_peers_free(struct nic_device *dev);
 /* Unmaps what was replaced, once the requests under way are done.  The caller holds no lock. */
 void nic_empty_graveyard(struct nic_device *dev);

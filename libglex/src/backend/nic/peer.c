@@ -6,6 +6,11 @@
  * of nic.h; from then on a request costs a look at the endpoint's last peer or
  * three loads.  A port that was closed is asked for again, because its number
  * may have a new owner.
+ *
+ * Own endpoints are in the tree from the start, in the mapping their owner polls:
+ * threads of one process meet at the same addresses.  It costs no question and
+ * no second mapping, and the thread sanitizer, which knows memory by its address,
+ * sees what orders them.
  */
 #include "backend/nic/nic.h"
 
@@ -237,23 +242,61 @@ static struct nic_port_view *ask_for_port(struct nic_device *dev, uint32_t nic_i
 	return NULL;
 }
 
+/* Under dev->lock. */
+static void replace_port(struct nic_device *dev, _Atomic(struct nic_port_view *) *at, struct nic_port_view *view)
+{
+	struct nic_port_view *old = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
+
+	atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
+	if (old && old->size)
+		bury(dev, old->view.port, old->size, old);
+}
+
 static struct nic_port_view *resolve_port(struct nic_device *dev, struct nic_view *nic, uint32_t nic_id, uint32_t num)
 {
 	_Atomic(struct nic_port_view *) *at;
-	struct nic_port_view *view, *old;
+	struct nic_port_view *view;
 
 	pthread_mutex_lock(&dev->lock);
 	at = place_of(nic, num, true);
 	view = known_port(nic, num);
 	if (!view && at) {
 		view = ask_for_port(dev, nic_id, num);
-		old = atomic_load_explicit(at, memory_order_acquire);  /* PEER-A1 */
-		atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
-		if (old)
-			bury(dev, old->view.port, old->size, old);
+		replace_port(dev, at, view);
 	}
 	pthread_mutex_unlock(&dev->lock);
 	return view;
+}
+
+void nic_peer_add_port(struct nic_ep *nep)
+{
+	struct nic_view *nic = known_nic(nep->dev, nep->port.port->nic_id);
+	_Atomic(struct nic_port_view *) *at;
+
+	nep->own = calloc(1, sizeof(*nep->own));
+	if (!nep->own)
+		return; /* then it is asked for, like any other */
+	nep->own->view = nep->port;
+	pthread_mutex_lock(&nep->dev->lock);
+	at = place_of(nic, nep->port.port->ep_num, true);
+	if (at)
+		replace_port(nep->dev, at, nep->own);
+	pthread_mutex_unlock(&nep->dev->lock);
+}
+
+void nic_peer_remove_port(struct nic_ep *nep)
+{
+	struct nic_device *dev = nep->dev;
+	struct nic_view *nic = known_nic(dev, nep->port.port->nic_id);
+	_Atomic(struct nic_port_view *) *at = place_of(nic, nep->port.port->ep_num, false);
+
+	pthread_mutex_lock(&dev->lock);
+	/* Somebody may have found it closed already, and its number a new owner. */
+	if (nep->own && at && atomic_load_explicit(at, memory_order_acquire) == nep->own) /* PEER-A1 */
+		atomic_store_explicit(at, NULL, memory_order_release);			  /* PEER-R1 */
+	bury(dev, nep->port.port, nep->port_size, nep->own);
+	pthread_mutex_unlock(&dev->lock);
+	nic_empty_graveyard(dev);
 }
 
 static struct emu_nic *host_nic(struct emu_host *host, uint32_t nic_id)
