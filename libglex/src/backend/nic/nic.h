@@ -130,7 +130,7 @@ struct nic_ep {
 	struct emu_vport port;
 	uint64_t port_size;
 	struct nic_port_view *own; /* the same port in the tree; NULL: it is not there */
-	uint32_t err_logged; /* up to here asynchronous errors are on stderr */
+	uint32_t err_logged;	   /* up to here asynchronous errors are on stderr */
 	/* the last peer: most requests go where the one before went */
 	uint32_t last_nic_id;
 	uint32_t last_ep_num;
