@@ -7,7 +7,7 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/mmt.c emulator/nic/mmt.h \
 	emulator/nic/copy.c emulator/nic/copy.h \
 	emulator/nic/move.c emulator/nic/move.h \
-	emulator/nic/exec.c emulator/nic/exec.h \
+	emulator/nic/exec.c emulator/nic/exec.h emulator/nic/fast.h \
 	emulator/host/attach.c emulator/host/attach.h \
 	emulator/host/pick.c emulator/host/pick.h \
 	emulator/host/futex.h

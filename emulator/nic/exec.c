@@ -9,9 +9,8 @@
 #include "emulator/nic/exec.h"
 
 #include <glex.h>
-#include <string.h>
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
+#include "emulator/nic/fast.h"
 
 static uint32_t nic_of(uint64_t addr)
 {
@@ -27,73 +26,43 @@ static uint32_t ep_of(uint64_t addr)
 	return a.ep_num;
 }
 
-/*
- * A sleeper adds itself to `sleepers` and then makes every other process order
- * its memory (membarrier) before it looks at the queue a last time; so the
- * plain load below, after the slot was published, cannot miss it.  Where some
- * process has no membarrier, `fences` makes senders pay for the order instead.
- */
-void emu_ring_bell(struct emu_host *host, struct emu_port *port)
-{
-	/* relaxed: see above; fences changes once, before the process that needs it sleeps */
-	if (!LIKELY(!atomic_load_explicit(&host->engine->fences, memory_order_relaxed)))
-		atomic_fetch_add_explicit(&port->sleepers, 0, memory_order_seq_cst); /* relaxed: stronger, as a fence */
-	if (LIKELY(atomic_load_explicit(&port->sleepers, memory_order_relaxed) == 0)) /* relaxed: see above */
-		return;
-	host->ops->wake(host, port);
-}
-
-static bool is_open(const struct emu_vport *to)
-{
-	/* relaxed: a port that closes right after is as if the packet had arrived a little earlier */
-	return atomic_load_explicit(&to->port->state, memory_order_relaxed) == EMU_PORT_OPEN;
-}
-
-static void count_lost(struct emu_ring_ctl *ctl)
+int emu_lost(struct emu_ring_ctl *ctl, int status)
 {
 	atomic_fetch_add_explicit(&ctl->lost, 1, memory_order_relaxed); /* relaxed: counter */
+	return status;
 }
 
 int emu_deliver_mp(struct emu_host *host, struct emu_vport *to, uint64_t src, const void *data, uint32_t len)
 {
-	uint32_t index;
-	struct emu_mp_slot *slot;
-
-	if (!LIKELY(is_open(to)))
-		return GLEX_ERR_STATUS_DEST_VP_STOP;
-	slot = emu_ring_claim(&to->mpq, host->session, &index);
-	if (!LIKELY(slot)) {
-		count_lost(&to->port->mpq);
-		return GLEX_ERR_STATUS_DEST_MPQ_FULL;
-	}
-	slot->flags = 0;
-	slot->len = (uint16_t)len;
-	slot->src = src;
-	if (len)
-		memcpy(slot->data, data, len);
-	emu_ring_publish(slot, index); /* I3 */
-	emu_ring_bell(host, to->port);
-	return EMU_OK;
+	return emu_is_open(to) ? emu_put_mp(host, to, src, data, len) : GLEX_ERR_STATUS_DEST_VP_STOP;
 }
 
 int emu_deliver_event(struct emu_host *host, struct emu_vport *to, const uint64_t cookie[2])
 {
-	uint32_t index;
-	struct emu_event_slot *slot;
+	return emu_is_open(to) ? emu_put_event(host, to, cookie) : GLEX_ERR_STATUS_DEST_VP_STOP;
+}
 
-	if (!LIKELY(is_open(to)))
-		return GLEX_ERR_STATUS_DEST_VP_STOP;
-	slot = emu_ring_claim(&to->eq, host->session, &index);
-	if (!LIKELY(slot)) {
-		count_lost(&to->port->eq);
-		return GLEX_ERR_STATUS_DEST_EQ_FULL;
-	}
-	slot->flags = 0;
-	slot->cookie[0] = cookie[0];
-	slot->cookie[1] = cookie[1];
-	emu_ring_publish(slot, index); /* I3 */
-	emu_ring_bell(host, to->port);
-	return EMU_OK;
+/* Keeps a region that was found for emu_recall, if all of it lies open to this process. */
+static void remember(struct emu_host *host, enum emu_end end, struct emu_nic *nic, uint64_t handle, uint64_t port,
+		     const struct emu_region *region)
+{
+	struct emu_known *known = emu_known_place(host, end, handle, port);
+	unsigned char *base;
+
+	if (!known || (known->handle == handle && known->port == port))
+		return;
+	base = emu_direct(host, region, region->access & GLEX_MEM_WRITE);
+	if (base)
+		*known = (struct emu_known){
+			.handle = handle,
+			.port = port,
+			.nic = nic,
+			.base = base,
+			.len = region->len,
+			.key = region->key,
+			.access = region->access,
+			.session = region->session,
+		};
 }
 
 int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint64_t offset, uint64_t len,
@@ -117,6 +86,8 @@ static int check_remote(struct emu_host *host, const struct emu_desc *desc, stru
 	status = emu_check_region(nic, desc->rmt_mh, ep_of(desc->dst), desc->rmt_offset, desc->len, region);
 	if (status == EMU_OK && (region->key != desc->rmt_key || !(region->access & access)))
 		status = GLEX_ERR_STATUS_MMT;
+	if (status == EMU_OK)
+		remember(host, EMU_END_REMOTE, nic, desc->rmt_mh, desc->dst, region);
 	return status;
 }
 
@@ -139,7 +110,16 @@ static struct emu_vport *target_of(struct emu_host *host, const struct emu_desc 
 {
 	struct emu_vport *to = host->ops->port(host, nic_of(desc->dst), ep_of(desc->dst));
 
-	return to && is_open(to) ? to : NULL;
+	return to && emu_is_open(to) ? to : NULL;
+}
+
+static uint64_t addr_of(const struct emu_vport *port)
+{
+	glex_ep_addr_t addr = {.v = 0};
+
+	addr.ep_num = (uint16_t)port->port->ep_num;
+	addr.nic_id = port->port->nic_id;
+	return addr.v;
 }
 
 int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, uint64_t done, uint64_t n)
@@ -158,6 +138,7 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 		     : GLEX_ERR_STATUS_SRC_HOST_DEAD;
 	if (status != EMU_OK)
 		return status;
+	remember(host, EMU_END_LOCAL, nic, desc->local_mh, addr_of(from), &local);
 	if (desc->op == EMU_OP_PUT)
 		return status_of(
 			emu_move(host, &remote, desc->rmt_offset + done, &local, desc->local_offset + done, n));
@@ -195,15 +176,11 @@ int emu_exec_finish(struct emu_host *host, struct emu_vport *from, const struct 
 int emu_exec(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm)
 {
 	struct emu_vport *to;
-	glex_ep_addr_t src;
 	int status;
 
 	if (desc->op == EMU_OP_MP) {
 		to = target_of(host, desc);
-		src.v = 0;
-		src.ep_num = (uint16_t)from->port->ep_num;
-		src.nic_id = from->port->nic_id;
-		return to ? emu_deliver_mp(host, to, src.v, imm, desc->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
+		return to ? emu_put_mp(host, to, addr_of(from), imm, desc->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
 	}
 	status = desc->op == EMU_OP_IMM_PUT ? exec_imm_put(host, desc, imm)
 					    : emu_exec_move(host, from, desc, 0, desc->len);
@@ -230,7 +207,7 @@ void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_
 	struct emu_err_slot *slot = emu_ring_claim(&from->err, host->session, &index);
 
 	if (!slot) {
-		count_lost(&from->port->err);
+		emu_lost(&from->port->err, 0);
 		return;
 	}
 	slot->flags = 0;

@@ -10,6 +10,8 @@
 #ifndef EMU_EXEC_H
 #define EMU_EXEC_H
 
+#include <glex.h>
+
 #include "emulator/nic/move.h"
 
 #define EMU_OK (-1) /* else an enum glex_err_req_status */
@@ -20,8 +22,8 @@ int emu_deliver_mp(struct emu_host *host, struct emu_vport *to, uint64_t src, co
 /* Puts an event into a port's EQ. */
 int emu_deliver_event(struct emu_host *host, struct emu_vport *to, const uint64_t cookie[2]);
 
-/* Wakes the port's sleepers if there are any; deliver_* have done so. */
-void emu_ring_bell(struct emu_host *host, struct emu_port *port);
+/* Counts an arrival that found ctl's queue full, and returns status. */
+int emu_lost(struct emu_ring_ctl *ctl, int status);
 
 /*
  * Executes a descriptor posted on `from`: checks, moves, raises events.  imm is

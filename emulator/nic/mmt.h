@@ -25,6 +25,7 @@
 #ifndef EMU_MMT_H
 #define EMU_MMT_H
 
+#include <glex.h>
 #include <stdbool.h>
 
 #include "emulator/abi/shm_layout.h"
@@ -49,6 +50,14 @@ bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint
 
 /* Frees it if the handle is this session's region on that endpoint.  False: it is not. */
 bool emu_mmt_revoke(struct emu_nic *nic, uint64_t handle, uint32_t session, uint32_t ep_num);
+
+/* True while the region of a handle that was found once has not been revoked since. */
+static inline bool emu_mmt_is_valid(const struct emu_nic *nic, uint64_t handle)
+{
+	glex_mem_handle_t mh = {.v = handle};
+
+	return atomic_load_explicit(&nic->mmt[mh.mmt_index].valid, memory_order_acquire) == mh.att_index; /* MMT-A3 */
+}
 
 /* Looks a handle up.  False: unknown or revoked. */
 bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *region);

@@ -139,8 +139,7 @@ void emu_copy_ordered(void *dst, const void *src, uint64_t len)
 	copy_ordered(0, 0, dst, src, len);
 }
 
-/* As emu_copy_ordered, in the way that was measured to be the best here. */
-static void copy_here(const struct emu_host *host, void *dst, const void *src, uint64_t len)
+void emu_copy_here(const struct emu_host *host, void *dst, const void *src, uint64_t len)
 {
 	const struct emu_engine *engine = host->engine;
 
@@ -178,6 +177,13 @@ static uint64_t run_of(struct emu_host *host, const struct emu_region *region, u
 		return len < size - at ? len : size - at;
 	}
 	return (int64_t)at < 0 && 0 - at < len ? 0 - at : len;
+}
+
+unsigned char *emu_direct(struct emu_host *host, const struct emu_region *region, bool write)
+{
+	unsigned char *here;
+
+	return run_of(host, region, 0, region->len, write, &here) == region->len ? here : NULL;
 }
 
 static void count(struct emu_host *host, bool attached)
@@ -241,7 +247,7 @@ enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst
 		uint64_t n = run_of(host, dst, dst_off, len, true, &to), there = dst->addr + dst_off;
 
 		if (to)
-			copy_here(host, to, src, n);
+			emu_copy_here(host, to, src, n);
 		else
 			reach = host->ops->write(host, dst->pid, src, there, n, emu_tail_of(there + n, n));
 		attached |= !to;
@@ -260,7 +266,7 @@ static enum emu_reach move_run(struct emu_host *host, const struct emu_region *d
 	uint64_t dst_addr = dst->addr + dst_off, src_addr = src->addr + src_off;
 
 	if (from && to) {
-		copy_here(host, to, from, n);
+		emu_copy_here(host, to, from, n);
 		return EMU_REACH_OK;
 	}
 	if (from)

@@ -30,6 +30,27 @@ struct emu_host_ops {
 	void (*wake)(struct emu_host *host, struct emu_port *port);
 };
 
+/*
+ * A region that a request of this host has found and that lies open to it: as
+ * long as the table shows its generation as valid, nothing of this changes.
+ */
+struct emu_known {
+	uint64_t handle; /* 0: none */
+	uint64_t port;	 /* glex_ep_addr_t.v of the endpoint it is registered on */
+	struct emu_nic *nic;
+	unsigned char *base; /* where its first byte is here */
+	uint64_t len;
+	uint32_t key;
+	uint32_t access;
+	uint32_t session;
+	uint32_t reserved0;
+	uint64_t reserved1; /* one cache line */
+};
+
+#define EMU_KNOWN 8u /* of each end */
+
+enum emu_end { EMU_END_LOCAL = 0, EMU_END_REMOTE = 1 };
+
 /* Who turns the crank.  Embedded in the caller's own structure. */
 struct emu_host {
 	const struct emu_host_ops *ops;
@@ -38,6 +59,11 @@ struct emu_host {
 	unsigned char *bounce; /* for moves between two private memories; NULL where that cannot be */
 	uint64_t bounce_size;
 	struct emu_port_counters *by; /* counts the ways taken; may be NULL */
+	/*
+	 * 2 * EMU_KNOWN regions found before (fast.h), or NULL.  Who unmaps anything that
+	 * ops->map or ops->nic gave clears them first; the crank's caller serialises.
+	 */
+	struct emu_known *known;
 };
 
 /*
@@ -47,8 +73,14 @@ struct emu_host {
  */
 void emu_copy_ordered(void *dst, const void *src, uint64_t len);
 
+/* The same in the way that was measured to be the best here. */
+void emu_copy_here(const struct emu_host *host, void *dst, const void *src, uint64_t len);
+
 /* Length of that last word for a copy that ends at address end. */
 uint32_t emu_tail_of(uint64_t end, uint64_t len);
+
+/* Where the region begins in this process if all of it lies open here, for reading or also for writing; else NULL. */
+unsigned char *emu_direct(struct emu_host *host, const struct emu_region *region, bool write);
 
 /* Moves len bytes from src+src_off to dst+dst_off.  The ranges have been checked. */
 enum emu_reach emu_move(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off,

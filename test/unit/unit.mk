@@ -12,6 +12,7 @@ glex_model_tests = \
 	test/unit/test_copy \
 	test/unit/test_exec \
 	test/unit/test_memwatch \
+	test/unit/test_fast \
 	test/unit/test_mmt \
 	test/unit/test_move \
 	test/unit/test_queue \
@@ -43,6 +44,9 @@ test_unit_test_exec_LDADD = $(glex_model_libs)
 test_unit_test_memwatch_SOURCES = test/unit/test_memwatch.c
 test_unit_test_memwatch_CFLAGS = $(glex_model_cflags)
 test_unit_test_memwatch_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
+test_unit_test_fast_SOURCES = test/unit/test_fast.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
+test_unit_test_fast_CFLAGS = $(glex_model_cflags)
+test_unit_test_fast_LDADD = $(glex_model_libs)
 test_unit_test_mmt_SOURCES = test/unit/test_mmt.c test/unit/unit.h
 test_unit_test_mmt_CFLAGS = $(glex_model_cflags)
 test_unit_test_mmt_LDADD = $(glex_model_libs)

@@ -53,6 +53,7 @@ glex_ret_t glex_create_ep(glex_device_handle_t handle, struct glex_ep_attr *attr
 	if (posix_memalign((void **)&ep, EMU_LINE, sizeof(*ep)) != 0)
 		return GLEX_NO_MEM_RESOURCE;
 	*ep = (struct glexi_ep){.dev = dev, .attr = *attr};
+	ep->post_lock.never = ep->mpq.lock.never = ep->eq.lock.never = ep->err.lock.never = glex_single_threaded != 0;
 	ret = settle_attr(&ep->attr, &limits) ? dev->ops->ep_create(ep) : GLEX_INVALID_PARAM;
 	if (ret != GLEX_SUCCESS) {
 		free(ep);

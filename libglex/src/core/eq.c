@@ -11,22 +11,23 @@ static uint32_t load_probe(const struct glexi_queue *queue)
 	return atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock, or a peek */
 }
 
-static bool probe(struct glexi_queue *queue, bool first, glex_event_t **event)
+GLEXI_INLINE bool probe(struct glexi_queue *queue, bool first, glex_event_t **event)
 {
 	struct emu_event_slot *slot;
 	uint32_t at;
+	bool locked;
 
-	glexi_lock(&queue->lock);
-	slot = glexi_queue_find(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
+	locked = glexi_lock(&queue->lock);
+	slot = glexi_queue_next(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
 	if (slot) {
 		*event = (glex_event_t *)(void *)slot->cookie;
 		atomic_store_explicit(&queue->probe, at + 1, memory_order_relaxed); /* relaxed: under the lock */
 	}
-	glexi_unlock(&queue->lock);
+	glexi_unlock(&queue->lock, locked);
 	return slot != NULL;
 }
 
-static bool probe_first(struct glexi_queue *queue, void *out)
+GLEXI_INLINE bool probe_first(struct glexi_queue *queue, void *out)
 {
 	return probe(queue, true, out);
 }

@@ -48,6 +48,7 @@ glex_ret_t glex_poll_error_req(glex_ep_handle_t handle, uint32_t *num, struct gl
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 	uint32_t room;
+	bool locked;
 
 	if (!ep || !num)
 		return GLEX_INVALID_PARAM;
@@ -60,8 +61,8 @@ glex_ret_t glex_poll_error_req(glex_ep_handle_t handle, uint32_t *num, struct gl
 	}
 	if (room != 0 && room <= LIST_MAX && !list)
 		return GLEX_INVALID_PARAM;
-	glexi_lock(&ep->err.lock);
+	locked = glexi_lock(&ep->err.lock);
 	*num = room == 0 || room > LIST_MAX ? pending(&ep->err) : drain(&ep->err, room, list);
-	glexi_unlock(&ep->err.lock);
+	glexi_unlock(&ep->err.lock, locked);
 	return GLEX_SUCCESS;
 }

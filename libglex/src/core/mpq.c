@@ -40,36 +40,38 @@ static void show(const struct emu_mp_slot *slot, const struct mp_out *out)
 }
 
 /* Looks at the first MP at or after R (or P); true with the outputs set and P behind it. */
-static bool probe(struct glexi_queue *queue, bool first, const struct mp_out *out)
+GLEXI_INLINE bool probe(struct glexi_queue *queue, bool first, const struct mp_out *out)
 {
 	struct emu_mp_slot *slot;
 	uint32_t at;
+	bool locked;
 
-	glexi_lock(&queue->lock);
-	slot = glexi_queue_find(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
+	locked = glexi_lock(&queue->lock);
+	slot = glexi_queue_next(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
 	if (slot) {
 		show(slot, out);
 		*out->data = slot->data;
 		store_probe(queue, at + 1);
 	}
-	glexi_unlock(&queue->lock);
+	glexi_unlock(&queue->lock, locked);
 	return slot != NULL;
 }
 
-static bool probe_first(struct glexi_queue *queue, void *out)
+GLEXI_INLINE bool probe_first(struct glexi_queue *queue, void *out)
 {
 	return probe(queue, true, out);
 }
 
-static bool receive(struct glexi_queue *queue, void *arg)
+GLEXI_INLINE bool receive(struct glexi_queue *queue, void *arg)
 {
 	const struct mp_out *out = arg;
 	struct emu_mp_slot *slot;
 	uint32_t at, read;
+	bool locked;
 
-	glexi_lock(&queue->lock);
+	locked = glexi_lock(&queue->lock);
 	read = glexi_queue_read(queue);
-	slot = glexi_queue_find(queue, read, FLAGS_AT, &at);
+	slot = glexi_queue_next(queue, read, FLAGS_AT, &at);
 	if (slot) {
 		show(slot, out);
 		if (slot->len)
@@ -80,7 +82,7 @@ static bool receive(struct glexi_queue *queue, void *arg)
 		emu_ring_release(&queue->ring, at + 1);
 		glexi_count(queue->taken, at + 1 - read);
 	}
-	glexi_unlock(&queue->lock);
+	glexi_unlock(&queue->lock, locked);
 	return slot != NULL;
 }
 

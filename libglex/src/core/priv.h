@@ -4,7 +4,8 @@
  *
  * Locks: device.c's mutex for opening, closing and the list of endpoints; in an
  * endpoint one lock for posting and one for each queue's consumer side.  None is
- * held while waiting, none in shared memory.  All vanish with glex_single_threaded.
+ * held while waiting, none in shared memory.  The endpoint's vanish with
+ * glex_single_threaded, and while the process has one thread.
  */
 #ifndef GLEXI_PRIV_H
 #define GLEXI_PRIV_H
@@ -12,10 +13,16 @@
 #include "backend/backend.h"
 
 #include <sched.h>
+#include <stdalign.h>
 #include <sys/queue.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define GLEXI_KNOWS_THREADS 1
+#endif
 
 #define GLEXI_LIKELY(x)	  __builtin_expect(!!(x), 1)
 #define GLEXI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define GLEXI_INLINE	  static inline __attribute__((always_inline))
 
 /* ---- lock ---------------------------------------------------------------- */
 
@@ -25,22 +32,42 @@
  * label    access               order     pairs     says
  * LOCK-R1  holder held = 0      release   LOCK-A1   what the lock guards is consistent
  * LOCK-A1  taker  held = 1      acquire   LOCK-R1   it may be read and changed
+ *
+ * Taking it costs as much as the rest of a small request, for a locked
+ * instruction waits until everything stored before has left for the caches.  A
+ * process with one thread does without: it is in no call when it makes its
+ * second one, and what it did before, pthread_create hands on.  So that is asked
+ * when locking, and the unlock does what the lock did.
  */
 struct glexi_lock {
 	_Atomic uint32_t held;
+	bool never; /* glex_single_threaded, as it was when the endpoint was created */
 };
 
 void glexi_lock_contended(struct glexi_lock *lock);
 
-static inline void glexi_lock(struct glexi_lock *lock)
+static inline bool glexi_one_thread(void)
 {
-	if (!glex_single_threaded && atomic_exchange_explicit(&lock->held, 1, memory_order_acquire)) /* LOCK-A1 */
-		glexi_lock_contended(lock);
+#ifdef GLEXI_KNOWS_THREADS
+	return __libc_single_threaded;
+#else
+	return false;
+#endif
 }
 
-static inline void glexi_unlock(struct glexi_lock *lock)
+/* What it returns is for the unlock. */
+static inline bool glexi_lock(struct glexi_lock *lock)
 {
-	if (!glex_single_threaded)
+	if (lock->never || glexi_one_thread())
+		return false;
+	if (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire)) /* LOCK-A1 */
+		glexi_lock_contended(lock);
+	return true;
+}
+
+static inline void glexi_unlock(struct glexi_lock *lock, bool locked)
+{
+	if (locked)
 		atomic_store_explicit(&lock->held, 0, memory_order_release); /* LOCK-R1 */
 }
 
@@ -60,9 +87,9 @@ struct glexi_device {
 
 /* The consumer's side of a ring.  read <= probe; both only move under lock, but are peeked at without. */
 struct glexi_queue {
-	struct emu_ring ring;
-	_Atomic uint32_t read;	/* R of glex.h: everything before is given back */
-	_Atomic uint32_t probe; /* P */
+	alignas(64) struct emu_ring ring; /* one cache line up to `taken` */
+	_Atomic uint32_t read;		  /* R of glex.h: everything before is given back */
+	_Atomic uint32_t probe;		  /* P */
 	struct glexi_lock lock;
 	_Atomic uint32_t empty;	 /* polls in a row that found nothing */
 	_Atomic uint64_t *taken; /* counter */
@@ -143,6 +170,17 @@ static inline bool glexi_queue_has(const struct glexi_queue *queue, uint32_t ind
  */
 void *glexi_queue_find(struct glexi_queue *queue, uint32_t from, size_t flags_at, uint32_t *at_p);
 
+/* The same, the usual case inline: there is one, or there is none, and nobody died. */
+static inline void *glexi_queue_next(struct glexi_queue *queue, uint32_t from, size_t flags_at, uint32_t *at_p)
+{
+	unsigned char *slot = emu_ring_peek(&queue->ring, from);
+
+	*at_p = from;
+	if (GLEXI_LIKELY(!slot || !(*(const uint16_t *)(const void *)(slot + flags_at) & EMU_SLOT_DISCARDED)))
+		return slot;
+	return glexi_queue_find(queue, from, flags_at, at_p);
+}
+
 /*
  * Waits until the queue has something at its read index.  GLEX_SUCCESS: look
  * again (somebody else may have been faster); `none`: the time is up.
@@ -171,9 +209,8 @@ int64_t glexi_deadline(int32_t timeout);
 typedef bool (*glexi_take_fn)(struct glexi_queue *queue, void *out);
 
 /* The three calls with a timeout: take what is at the read index, or wait for it.  Inlined with its take. */
-static inline __attribute__((always_inline)) glex_ret_t glexi_queue_take(struct glexi_ep *ep, struct glexi_queue *queue,
-									 int32_t timeout, glex_ret_t none,
-									 glexi_take_fn take, void *out)
+GLEXI_INLINE glex_ret_t glexi_queue_take(struct glexi_ep *ep, struct glexi_queue *queue, int32_t timeout,
+					 glex_ret_t none, glexi_take_fn take, void *out)
 {
 	int64_t deadline = 0;
 	glex_ret_t ret;
@@ -192,6 +229,23 @@ static inline __attribute__((always_inline)) glex_ret_t glexi_queue_take(struct 
 }
 
 /* Everything probed is given back.  GLEX_SYS_ERR in a forked child. */
-glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue);
+static inline glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue)
+{
+	uint32_t read, probe;
+	bool locked;
+
+	if (glexi_is_forked(ep->dev))
+		return GLEX_SYS_ERR;
+	locked = glexi_lock(&queue->lock);
+	read = glexi_queue_read(queue);
+	probe = atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock */
+	if (probe != read) {
+		atomic_store_explicit(&queue->read, probe, memory_order_relaxed); /* relaxed: under the lock */
+		emu_ring_release(&queue->ring, probe);
+		glexi_count(queue->taken, probe - read);
+	}
+	glexi_unlock(&queue->lock, locked);
+	return GLEX_SUCCESS;
+}
 
 #endif /* GLEXI_PRIV_H */

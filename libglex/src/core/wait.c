@@ -84,24 +84,6 @@ void *glexi_queue_find(struct glexi_queue *queue, uint32_t from, size_t flags_at
 	return NULL;
 }
 
-glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue)
-{
-	uint32_t read, probe;
-
-	if (glexi_is_forked(ep->dev))
-		return GLEX_SYS_ERR;
-	glexi_lock(&queue->lock);
-	read = glexi_queue_read(queue);
-	probe = atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock */
-	if (probe != read) {
-		atomic_store_explicit(&queue->read, probe, memory_order_relaxed); /* relaxed: under the lock */
-		emu_ring_release(&queue->ring, probe);
-		glexi_count(queue->taken, probe - read);
-	}
-	glexi_unlock(&queue->lock);
-	return GLEX_SUCCESS;
-}
-
 /* Spins or yields until `until`; true when something came. */
 static bool poll_until(const struct glexi_queue *queue, int64_t until, bool yield)
 {

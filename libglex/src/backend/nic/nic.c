@@ -5,6 +5,7 @@
 #include "backend/nic/nic.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -226,9 +227,9 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	glex_ret_t ret;
 
 	nic_empty_graveyard(dev);
-	nep = calloc(1, sizeof(*nep));
-	if (!nep)
+	if (posix_memalign((void **)&nep, EMU_LINE, sizeof(*nep)) != 0)
 		return GLEX_NO_MEM_RESOURCE;
+	memset(nep, 0, sizeof(*nep));
 	ret = ret_of(dev, nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CREATE, &msg, -1, fds), &ep->attr);
 	if (ret == GLEX_SUCCESS) {
 		ret = attach_port(nep, fds[0]);
@@ -243,6 +244,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	nep->host.ops = &nic_host_ops;
 	nep->host.engine = dev->engine;
 	nep->host.session = dev->welcome.session;
+	nep->host.known = nep->known;
 	set_up(ep, nep, &msg.port);
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_INSERT_HEAD(&dev->eps, nep, link);
@@ -270,7 +272,7 @@ static void ep_destroy(struct glexi_ep *ep)
 	free(nep);
 }
 
-/* See emu_ring_bell in emulator/nic/exec.c for the other side. */
+/* See emu_ring_bell in emulator/nic/fast.h for the other side. */
 static void ep_sleep(struct glexi_ep *ep, struct glexi_queue *queue, uint64_t ns)
 {
 	struct nic_ep *nep = ep->be;

@@ -22,7 +22,7 @@
 #include "backend/nic/ctl.h"
 #include "backend/nic/vma.h"
 #include "core/priv.h"
-#include "emulator/nic/exec.h"
+#include "emulator/nic/fast.h"
 
 #define NIC_PAGE   1024u /* NICs a page of the tree */
 #define NIC_PAGES  (EMU_MAX_NICS / NIC_PAGE)
@@ -132,10 +132,12 @@ struct nic_ep {
 	struct nic_port_view *own; /* the same port in the tree; NULL: it is not there */
 	uint32_t err_logged;	   /* up to here asynchronous errors are on stderr */
 	/* the last peer: most requests go where the one before went */
+	uint64_t last_addr; /* glex_ep_addr_t.v */
 	uint32_t last_nic_id;
 	uint32_t last_ep_num;
 	struct nic_port_view *last_port;
 	struct nic_view *last_nic;
+	alignas(64) struct emu_known known[2 * EMU_KNOWN]; /* regions; under the post lock */
 };
 
 static inline struct nic_ep *nic_ep_of(struct emu_host *host)

@@ -43,13 +43,15 @@ static void bury(struct nic_device *dev, void *base, uint64_t size, void *memory
 static void let_requests_pass(struct nic_device *dev)
 {
 	struct nic_ep *nep;
+	bool locked;
 
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_FOREACH(nep, &dev->eps, link)
 	{
-		glexi_lock(&nep->ep->post_lock);
+		locked = glexi_lock(&nep->ep->post_lock);
 		nep->last_port = NULL;
-		glexi_unlock(&nep->ep->post_lock);
+		memset(nep->known, 0, sizeof(nep->known));
+		glexi_unlock(&nep->ep->post_lock, locked);
 	}
 	pthread_mutex_unlock(&dev->ep_lock);
 }
@@ -315,6 +317,7 @@ static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint3
 	struct nic_ep *ep = nic_ep_of(host);
 	struct nic_port_view *view;
 	struct nic_view *nic;
+	glex_ep_addr_t addr = {.v = 0};
 
 	if (GLEXI_LIKELY(ep->last_port && ep->last_nic_id == nic_id && ep->last_ep_num == num &&
 			 is_open(ep->last_port)))
@@ -325,6 +328,9 @@ static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint3
 	view = known_port(nic, num);
 	if (!view)
 		view = resolve_port(ep->dev, nic, nic_id, num);
+	addr.nic_id = nic_id;
+	addr.ep_num = (uint16_t)num;
+	ep->last_addr = addr.v;
 	ep->last_nic_id = nic_id;
 	ep->last_nic = nic;
 	ep->last_ep_num = num;

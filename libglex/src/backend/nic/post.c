@@ -12,11 +12,9 @@
  *
  * So everything before a request is complete when it starts: FENCE costs nothing.
  *
- * Cache lines a small request touches: the request, the endpoint's first lines,
- * the peer's state line (shared by all senders, hardly ever written), its ring's
- * producer line (this core's while nobody else sends there), and the slot, whose
- * first line holds sequence, length, source and 48 bytes: the only one that must
- * travel.
+ * Each call tries the usual case first: one small request to the last peer, from
+ * and to regions seen before; emulator/nic/fast.h has it, and says which cache
+ * lines travel.  Whatever is different about a request goes the general way.
  */
 #include "backend/nic/nic.h"
 
@@ -27,8 +25,10 @@
 #include "cfg/log.h"
 #include "emulator/host/futex.h"
 
-#define COLL_FLAGS   (~(GLEX_FLAG_COLL - 1))
-#define ERR_FLAGS_AT offsetof(struct emu_err_slot, flags)
+#define COLL_FLAGS (~(GLEX_FLAG_COLL - 1))
+
+/* What the usual case knows about; FENCE asks for what is so anyway. */
+#define USUAL_FLAGS (GLEX_FLAG_FENCE | GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_REMOTE_EVT)
 
 /* ---- asynchronous errors -------------------------------------------------- */
 
@@ -154,34 +154,28 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 }
 
 /* How each posting call ends: rings for what was queued, lets others post. */
-static glex_ret_t finish(struct glexi_ep *ep, enum course course, glex_ret_t refusal)
+static glex_ret_t finish(struct glexi_ep *ep, enum course course, glex_ret_t refusal, bool locked)
 {
 	if (course == QUEUED)
 		dq_ring(ep->be);
-	glexi_unlock(&ep->post_lock);
+	glexi_unlock(&ep->post_lock, locked);
 	return GLEXI_LIKELY(course != REFUSED) ? GLEX_SUCCESS : refusal;
 }
 
-/*
- * The target's slot is the one line a request must take from another core; asked
- * for first, it comes while the rest of the request is being worked out.  Under
- * the endpoint's lock, which keeps the view mapped.
- */
-static void want_mp_slot(const struct nic_ep *nep, const struct glex_imm_mp_req *req)
+/* The port at addr if that is where the last request went too, and the poster executes; under the endpoint's lock. */
+GLEXI_INLINE struct emu_vport *usual_port(const struct glexi_ep *ep, uint64_t addr)
 {
-	if (nep->last_port)
-		emu_ring_want(&nep->last_port->view.mpq, req->len > EMU_MP_NEAR);
-}
+	const struct nic_ep *nep = ep->be;
+	struct nic_port_view *view = nep->last_port;
 
-static void want_event_slot(const struct nic_ep *nep, int32_t flag)
-{
-	if (flag & GLEX_FLAG_REMOTE_EVT && nep->last_port)
-		emu_ring_want(&nep->last_port->view.eq, false);
+	if (!view || nep->last_addr != addr || nep->port.dq || glexi_is_lost(ep->dev) || !emu_is_open(&view->view))
+		return NULL;
+	return &view->view;
 }
 
 /* ---- mini-packets ---------------------------------------------------------- */
 
-static glex_ret_t check_mp(const struct glex_imm_mp_req *req)
+GLEXI_INLINE glex_ret_t check_mp(const struct glex_imm_mp_req *req)
 {
 	if (GLEXI_UNLIKELY(req->len > EMU_MP_DATA || (req->len && !req->data)))
 		return GLEX_INVALID_PARAM;
@@ -196,19 +190,24 @@ static void describe_mp(const struct glex_imm_mp_req *req, struct emu_desc *desc
 	desc->len = req->len;
 }
 
+static __attribute__((noinline, cold)) void report_mp(struct nic_ep *nep, const struct glex_imm_mp_req *req, int status)
+{
+	struct emu_desc desc;
+
+	describe_mp(req, &desc);
+	report(nep, &desc, status);
+}
+
 static void send_mp_here(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 {
 	struct nic_ep *nep = ep->be;
 	struct emu_vport *to = nic_host_ops.port(&nep->host, req->rmt_ep_addr.nic_id, req->rmt_ep_addr.ep_num);
 	int status =
 		to ? emu_deliver_mp(&nep->host, to, ep->addr.v, req->data, req->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
-	struct emu_desc desc;
 
 	glexi_count(&nep->host.by->tx_mp, 1);
-	if (GLEXI_UNLIKELY(status != EMU_OK)) {
-		describe_mp(req, &desc);
-		report(nep, &desc, status);
-	}
+	if (GLEXI_UNLIKELY(status != EMU_OK))
+		report_mp(nep, req, status);
 }
 
 static void queue_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
@@ -235,19 +234,17 @@ static void queue_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 		}                                                                                                      \
 	} while (0)
 
-glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad)
+static __attribute__((noinline)) glex_ret_t post_mps(struct glexi_ep *ep, struct glex_imm_mp_req *req,
+						     struct glex_imm_mp_req **bad)
 {
-	struct glexi_ep *ep = glexi_ep_of(handle);
 	struct glex_imm_mp_req *r;
 	enum course course;
 	uint32_t n = 0;
 	glex_ret_t ret;
+	bool locked;
 
-	if (GLEXI_UNLIKELY(!req))
-		return GLEX_INVALID_PARAM;
 	CHECK_LIST(struct glex_imm_mp_req, check_mp, req, bad, n);
-	glexi_lock(&ep->post_lock);
-	want_mp_slot(ep->be, req);
+	locked = glexi_lock(&ep->post_lock);
 	course = choose(ep, n, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next) {
 		if (GLEXI_LIKELY(course == HERE))
@@ -255,10 +252,41 @@ glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, 
 		else
 			queue_mp(ep, r);
 	}
-	ret = finish(ep, course, ret);
+	ret = finish(ep, course, ret, locked);
 	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
 	return ret;
+}
+
+/* The usual case; false: nothing has happened. */
+GLEXI_INLINE bool send_mp_usual(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	bool locked = glexi_lock(&ep->post_lock);
+	struct emu_vport *to = usual_port(ep, req->rmt_ep_addr.v);
+	int status;
+
+	if (GLEXI_LIKELY(to != NULL)) {
+		emu_ring_want(&to->mpq, req->len > EMU_MP_NEAR);
+		glexi_count(&nep->host.by->tx_mp, 1);
+		status = emu_put_mp(&nep->host, to, ep->addr.v, req->data, req->len);
+		if (GLEXI_UNLIKELY(status != EMU_OK))
+			report_mp(nep, req, status);
+	}
+	glexi_unlock(&ep->post_lock, locked);
+	return to != NULL;
+}
+
+glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (GLEXI_UNLIKELY(!req))
+		return GLEX_INVALID_PARAM;
+	if (GLEXI_LIKELY(!req->next && !(req->flag & ~USUAL_FLAGS) && check_mp(req) == GLEX_SUCCESS &&
+			 send_mp_usual(ep, req)))
+		return GLEX_SUCCESS;
+	return post_mps(ep, req, bad);
 }
 
 /* ---- immediate PUT ---------------------------------------------------------- */
@@ -268,7 +296,7 @@ static bool is_event(const glex_event_t *event)
 	return event->cookie_1 != 0;
 }
 
-static glex_ret_t check_imm(const struct glex_imm_rdma_req *req)
+GLEXI_INLINE glex_ret_t check_imm(const struct glex_imm_rdma_req *req)
 {
 	if (GLEXI_UNLIKELY(req->len > EMU_IMM_RDMA_DATA || (req->len && !req->data) ||
 			   (req->flag & GLEX_FLAG_REMOTE_EVT && !is_event(&req->rmt_evt))))
@@ -276,7 +304,7 @@ static glex_ret_t check_imm(const struct glex_imm_rdma_req *req)
 	return GLEXI_UNLIKELY(req->flag & COLL_FLAGS) ? GLEX_NOT_IMPLEMENTED : GLEX_SUCCESS;
 }
 
-static void take_event(uint64_t to[2], const glex_event_t *from, bool wanted)
+GLEXI_INLINE void take_event(uint64_t to[2], const glex_event_t *from, bool wanted)
 {
 	if (wanted) {
 		to[0] = from->cookie_0;
@@ -298,6 +326,15 @@ static void describe_imm(const struct glex_imm_rdma_req *req, struct emu_desc *d
 	take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
 }
 
+static __attribute__((noinline, cold)) void report_imm(struct nic_ep *nep, const struct glex_imm_rdma_req *req,
+						       int status)
+{
+	struct emu_desc desc;
+
+	describe_imm(req, &desc);
+	report(nep, &desc, status);
+}
+
 static void put_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, bool here)
 {
 	struct nic_ep *nep = ep->be;
@@ -315,26 +352,65 @@ static void put_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, bo
 		report(nep, &desc, status);
 }
 
-glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+static __attribute__((noinline)) glex_ret_t post_imms(struct glexi_ep *ep, struct glex_imm_rdma_req *req,
+						      struct glex_imm_rdma_req **bad)
 {
-	struct glexi_ep *ep = glexi_ep_of(handle);
 	struct glex_imm_rdma_req *r;
 	enum course course;
 	uint32_t n = 0;
 	glex_ret_t ret;
+	bool locked;
 
-	if (GLEXI_UNLIKELY(!req))
-		return GLEX_INVALID_PARAM;
 	CHECK_LIST(struct glex_imm_rdma_req, check_imm, req, bad, n);
-	glexi_lock(&ep->post_lock);
-	want_event_slot(ep->be, req->flag);
+	locked = glexi_lock(&ep->post_lock);
 	course = choose(ep, n, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
 		put_imm(ep, r, course == HERE);
-	ret = finish(ep, course, ret);
+	ret = finish(ep, course, ret, locked);
 	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
 	return ret;
+}
+
+/* The usual case; false: nothing has happened. */
+GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	bool event = req->flag & GLEX_FLAG_REMOTE_EVT, locked = glexi_lock(&ep->post_lock);
+	struct emu_vport *to = usual_port(ep, req->rmt_ep_addr.v);
+	const struct emu_known *dst = NULL;
+	uint64_t cookie[2];
+	int status;
+
+	if (GLEXI_LIKELY(to != NULL)) {
+		if (event)
+			emu_ring_want(&to->eq, false);
+		dst = emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v, req->rmt_offset, req->len,
+					req->rmt_key, GLEX_MEM_WRITE);
+	}
+	if (GLEXI_LIKELY(dst != NULL)) {
+		take_event(cookie, &req->rmt_evt, event);
+		glexi_count(&nep->host.by->tx_imm_put, 1);
+		glexi_count(&nep->host.by->by_map, 1);
+		status = emu_put_data(&nep->host, event ? to : NULL, dst->base + req->rmt_offset, req->data, req->len,
+				      cookie);
+		if (GLEXI_UNLIKELY(status != EMU_OK))
+			report_imm(nep, req, status);
+	}
+	glexi_unlock(&ep->post_lock, locked);
+	return dst != NULL;
+}
+
+glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (GLEXI_UNLIKELY(!req))
+		return GLEX_INVALID_PARAM;
+	if (GLEXI_LIKELY(!req->next && req->len && !(req->flag & ~USUAL_FLAGS) && check_imm(req) == GLEX_SUCCESS &&
+			 put_imm_usual(ep, req)))
+		return GLEX_SUCCESS;
+	return post_imms(ep, req, bad);
 }
 
 /* ---- PUT and GET ------------------------------------------------------------ */
@@ -345,16 +421,25 @@ static __attribute__((noinline, cold)) glex_ret_t wrong_handle(struct nic_ep *ne
 	return glexi_device_check(nep->dev->dev) == GLEX_SUCCESS ? GLEX_INVALID_PARAM : GLEX_SYS_ERR;
 }
 
-static glex_ret_t check_rdma(struct nic_ep *nep, const struct glex_rdma_req *req)
+/* What can be said of it without looking at memory. */
+GLEXI_INLINE glex_ret_t check_form(const struct glex_rdma_req *req)
 {
-	struct emu_region local;
-
 	if (GLEXI_UNLIKELY(req->len > EMU_RDMA_DATA || (unsigned)req->type > GLEX_RDMA_TYPE_GET ||
 			   (req->flag & GLEX_FLAG_REMOTE_EVT && !is_event(&req->rmt_evt)) ||
 			   (req->flag & GLEX_FLAG_LOCAL_EVT && !is_event(&req->local_evt))))
 		return GLEX_INVALID_PARAM;
 	if (GLEXI_UNLIKELY(req->flag & COLL_FLAGS))
 		return req->type == GLEX_RDMA_TYPE_GET ? GLEX_INVALID_PARAM : GLEX_NOT_IMPLEMENTED;
+	return GLEX_SUCCESS;
+}
+
+static glex_ret_t check_rdma(struct nic_ep *nep, const struct glex_rdma_req *req)
+{
+	glex_ret_t ret = check_form(req);
+	struct emu_region local;
+
+	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS))
+		return ret;
 	if (req->len && (emu_check_region(nep->dev->nic, req->local_mh.v, nep->port.port->ep_num, req->local_offset,
 					  req->len, &local) != EMU_OK ||
 			 local.session != nep->host.session))
@@ -395,26 +480,94 @@ static void move_rdma(struct glexi_ep *ep, const struct glex_rdma_req *req, bool
 		report(nep, &desc, status);
 }
 
-glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
+static __attribute__((noinline)) glex_ret_t post_rdmas(struct glexi_ep *ep, struct glex_rdma_req *req,
+						       struct glex_rdma_req **bad)
 {
-	struct glexi_ep *ep = glexi_ep_of(handle);
 	struct nic_ep *nep = ep->be;
 	struct glex_rdma_req *r;
 	enum course course;
 	uint32_t n = 0;
 	glex_ret_t ret;
+	bool locked;
 
-	if (GLEXI_UNLIKELY(!req))
-		return GLEX_INVALID_PARAM;
 #define CHECK_RDMA(r) check_rdma(nep, r)
 	CHECK_LIST(struct glex_rdma_req, CHECK_RDMA, req, bad, n);
-	glexi_lock(&ep->post_lock);
-	want_event_slot(nep, req->flag);
+	locked = glexi_lock(&ep->post_lock);
 	course = choose(ep, n, false, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
 		move_rdma(ep, r, course == HERE);
-	ret = finish(ep, course, ret);
+	ret = finish(ep, course, ret, locked);
 	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
 	return ret;
+}
+
+static __attribute__((noinline, cold)) void report_rdma(struct nic_ep *nep, const struct glex_rdma_req *req, int status)
+{
+	struct emu_desc desc;
+
+	describe_rdma(req, &desc);
+	report(nep, &desc, status);
+}
+
+/* Both ends of a request are known: the bytes, then the events, as emu_exec would. */
+GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const struct glex_rdma_req *req,
+			     unsigned char *local, unsigned char *remote)
+{
+	struct nic_ep *nep = ep->be;
+	bool put = req->type == GLEX_RDMA_TYPE_PUT, event = req->flag & GLEX_FLAG_REMOTE_EVT;
+	uint64_t cookie[2];
+	int status, raised = EMU_OK;
+
+	take_event(cookie, &req->rmt_evt, event);
+	glexi_count(put ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
+	glexi_count(&nep->host.by->tx_bytes, req->len);
+	glexi_count(&nep->host.by->by_map, 1);
+	status = emu_put_data(&nep->host, event ? to : NULL, put ? remote : local, put ? local : remote, req->len,
+			      cookie);
+	if (req->flag & GLEX_FLAG_LOCAL_EVT) {
+		take_event(cookie, &req->local_evt, true);
+		raised = emu_is_open(&nep->port) ? emu_put_event(&nep->host, &nep->port, cookie)
+						 : GLEX_ERR_STATUS_DEST_VP_STOP;
+	}
+	if (status == EMU_OK)
+		status = raised;
+	if (GLEXI_UNLIKELY(status != EMU_OK))
+		report_rdma(nep, req, status);
+}
+
+/* The usual case; false: nothing has happened. */
+GLEXI_INLINE bool rdma_usual(struct glexi_ep *ep, const struct glex_rdma_req *req)
+{
+	uint32_t access = req->type == GLEX_RDMA_TYPE_GET ? GLEX_MEM_READ : GLEX_MEM_WRITE;
+	struct nic_ep *nep = ep->be;
+	bool locked = glexi_lock(&ep->post_lock);
+	struct emu_vport *to = usual_port(ep, req->rmt_ep_addr.v);
+	const struct emu_known *remote = NULL, *local = NULL;
+
+	if (GLEXI_LIKELY(to != NULL)) {
+		if (req->flag & GLEX_FLAG_REMOTE_EVT)
+			emu_ring_want(&to->eq, false);
+		remote = emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v, req->rmt_offset, req->len,
+					   req->rmt_key, access);
+		local = emu_recall_local(&nep->host, req->local_mh.v, ep->addr.v, req->local_offset, req->len);
+	}
+	if (GLEXI_LIKELY(remote && local))
+		move_usual(ep, to, req, local->base + req->local_offset, remote->base + req->rmt_offset);
+	else
+		to = NULL;
+	glexi_unlock(&ep->post_lock, locked);
+	return to != NULL;
+}
+
+glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (GLEXI_UNLIKELY(!req))
+		return GLEX_INVALID_PARAM;
+	if (GLEXI_LIKELY(!req->next && req->len && !(req->flag & ~USUAL_FLAGS) && check_form(req) == GLEX_SUCCESS &&
+			 rdma_usual(ep, req)))
+		return GLEX_SUCCESS;
+	return post_rdmas(ep, req, bad);
 }

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fast.h - small requests towards what has been found before, inline in who
+ * posts them.  exec.c does the same in general, and is where all this is
+ * explained; what is unusual (another target, a region not seen yet or not open
+ * to this process, interrupts) goes there.
+ *
+ * The cache lines of a message, and which of them travel between cores:
+ *
+ *   line                          written by               travels
+ *   its slot in the MPQ or EQ     the sender               twice a message: to the sender, back to the reader
+ *   the slot's second line        the sender               above EMU_MP_NEAR bytes of payload, as the first
+ *   memory that a PUT writes      the sender               if the reader has touched it, as a slot
+ *   tail, head_seen of the ring   whoever sends there      only when senders take turns
+ *   log of the ring               ditto                    only when sessions take turns
+ *   head of the ring              the reader, on his own   once a lap (A2 in ring.h)
+ *   state, sleepers of the port   hardly anybody           no: each sender keeps a copy
+ *   `fences` of the engine        nobody, mostly           no
+ *   the region's table entry      who registers            no: only `valid` of it is read
+ *   counters                      each port's owner        no
+ *
+ * So it is one line, and its two crossings are the latency: the writer must take
+ * it from the reader who polls it, the reader must fetch it back.  The first can
+ * begin before anything is known of the request but its target, which is what
+ * emu_ring_want is for; then all else that a sender does is done meanwhile.  The
+ * claim of a slot stands before the copy: its locked instruction waits for every
+ * store before it, so behind the copy it would wait for the data's line.
+ */
+#ifndef EMU_FAST_H
+#define EMU_FAST_H
+
+#include <string.h>
+
+#include "emulator/nic/exec.h"
+
+#define EMU_LIKELY(x) __builtin_expect(!!(x), 1)
+
+#define EMU_SHORT 128u /* bytes of a PUT for which a claimed slot may wait */
+
+/* Bytes nobody else can see yet, in any order.  A call of memcpy takes longer. */
+static inline void emu_copy_quiet(unsigned char *dst, const unsigned char *src, uint32_t len)
+{
+	const unsigned char *end = src + len;
+
+	if (EMU_LIKELY(len == 8)) {
+		memcpy(dst, src, 8);
+	} else if (len >= 16) {
+		for (; end - src >= 16; src += 16, dst += 16)
+			memcpy(dst, src, 16);
+		/* The last 16 bytes, whatever part of them has been copied. */
+		memcpy(dst + (end - src) - 16, end - 16, 16);
+	} else {
+		while (src != end)
+			*dst++ = *src++;
+	}
+}
+
+/* emu_copy_here, one word inline. */
+static inline void emu_copy_short(const struct emu_host *host, unsigned char *dst, const void *src, uint64_t len)
+{
+	uint64_t word;
+
+	if (EMU_LIKELY(len == 8 && ((uintptr_t)dst & 7) == 0)) {
+		memcpy(&word, src, 8);
+		/* relaxed: stronger; as in emu_copy_ordered, pollers read it with whatever they like */
+		__atomic_store_n((uint64_t *)(void *)dst, word, __ATOMIC_RELEASE);
+		return;
+	}
+	emu_copy_here(host, dst, src, len);
+}
+
+static inline bool emu_is_open(const struct emu_vport *to)
+{
+	/* relaxed: a port that closes right after is as if the packet had arrived a little earlier */
+	return atomic_load_explicit(&to->port->state, memory_order_relaxed) == EMU_PORT_OPEN;
+}
+
+/* A counter that one thread at a time adds to. */
+static inline void emu_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed); /* relaxed: counter */
+
+	atomic_store_explicit(counter, v + n, memory_order_relaxed); /* relaxed: counter */
+}
+
+/*
+ * A sleeper adds itself to `sleepers` and then makes every other process order
+ * its memory (membarrier) before it looks at the queue a last time; so the
+ * plain load below, after the slot was published, cannot miss it.  Where some
+ * process has no membarrier, `fences` makes senders pay for the order instead.
+ */
+static inline void emu_ring_bell(struct emu_host *host, struct emu_port *port)
+{
+	/* relaxed: see above; fences changes once, before the process that needs it sleeps */
+	if (!EMU_LIKELY(!atomic_load_explicit(&host->engine->fences, memory_order_relaxed)))
+		atomic_fetch_add_explicit(&port->sleepers, 0, memory_order_seq_cst); /* relaxed: stronger, as a fence */
+	if (EMU_LIKELY(atomic_load_explicit(&port->sleepers, memory_order_relaxed) == 0)) /* relaxed: see above */
+		return;
+	host->ops->wake(host, port);
+}
+
+/* Puts an MP into the MPQ of an open port.  As emu_deliver_mp. */
+static inline int emu_put_mp(struct emu_host *host, struct emu_vport *to, uint64_t src, const void *data, uint32_t len)
+{
+	uint32_t index;
+	struct emu_mp_slot *slot = emu_ring_claim(&to->mpq, host->session, &index);
+
+	if (!EMU_LIKELY(slot))
+		return emu_lost(&to->port->mpq, GLEX_ERR_STATUS_DEST_MPQ_FULL);
+	slot->flags = 0;
+	slot->len = (uint16_t)len;
+	slot->src = src;
+	emu_copy_quiet(slot->data, data, len);
+	emu_ring_publish(slot, index);
+	emu_ring_bell(host, to->port);
+	return EMU_OK;
+}
+
+/* An event's slot, claimed; NULL: the queue is full. */
+struct emu_event_claim {
+	struct emu_event_slot *slot;
+	uint32_t index;
+};
+
+static inline struct emu_event_claim emu_claim_event(struct emu_host *host, struct emu_vport *to)
+{
+	struct emu_event_claim claim;
+
+	claim.slot = emu_ring_claim(&to->eq, host->session, &claim.index);
+	return claim;
+}
+
+/* Fills and publishes it: no return between the two. */
+static inline int emu_raise(struct emu_host *host, struct emu_vport *to, struct emu_event_claim claim,
+			    const uint64_t cookie[2])
+{
+	if (!EMU_LIKELY(claim.slot))
+		return emu_lost(&to->port->eq, GLEX_ERR_STATUS_DEST_EQ_FULL);
+	claim.slot->flags = 0;
+	claim.slot->cookie[0] = cookie[0];
+	claim.slot->cookie[1] = cookie[1];
+	emu_ring_publish(claim.slot, claim.index);
+	emu_ring_bell(host, to->port);
+	return EMU_OK;
+}
+
+/* Puts an event into the EQ of an open port.  As emu_deliver_event. */
+static inline int emu_put_event(struct emu_host *host, struct emu_vport *to, const uint64_t cookie[2])
+{
+	return emu_raise(host, to, emu_claim_event(host, to), cookie);
+}
+
+/* Writes len bytes, and tells `to` by an event where there is one: the data first, whatever becomes of the event. */
+static inline __attribute__((always_inline)) int emu_put_data(struct emu_host *host, struct emu_vport *to,
+							      unsigned char *dst, const void *src, uint64_t len,
+							      const uint64_t cookie[2])
+{
+	struct emu_event_claim claim;
+
+	if (!to || len > EMU_SHORT) {
+		emu_copy_short(host, dst, src, len);
+		return to ? emu_put_event(host, to, cookie) : EMU_OK;
+	}
+	claim = emu_claim_event(host, to);
+	emu_copy_short(host, dst, src, len);
+	return emu_raise(host, to, claim, cookie);
+}
+
+/* Where a region is remembered, for each end of a request apart, or the two would oust each other; NULL: nowhere. */
+static inline struct emu_known *emu_known_place(struct emu_host *host, enum emu_end end, uint64_t handle, uint64_t port)
+{
+	return host->known ? &host->known[end * EMU_KNOWN + (handle ^ port >> 32) % EMU_KNOWN] : NULL;
+}
+
+/* The region, if it has been found before, still stands, and reaches that far. */
+static inline const struct emu_known *emu_recall(struct emu_host *host, enum emu_end end, uint64_t handle,
+						 uint64_t port, uint64_t offset, uint64_t len)
+{
+	const struct emu_known *known = emu_known_place(host, end, handle, port);
+
+	if (known && known->handle == handle && known->port == port && handle != 0 && offset <= known->len &&
+	    len <= known->len - offset && emu_mmt_is_valid(known->nic, handle))
+		return known;
+	return NULL;
+}
+
+/* The poster's own end. */
+static inline const struct emu_known *emu_recall_local(struct emu_host *host, uint64_t handle, uint64_t port,
+						       uint64_t offset, uint64_t len)
+{
+	const struct emu_known *known = emu_recall(host, EMU_END_LOCAL, handle, port, offset, len);
+
+	return known && known->session == host->session ? known : NULL;
+}
+
+/* The other end, which must allow the access. */
+static inline const struct emu_known *emu_recall_remote(struct emu_host *host, uint64_t handle, uint64_t port,
+							uint64_t offset, uint64_t len, uint32_t key, uint32_t access)
+{
+	const struct emu_known *known = emu_recall(host, EMU_END_REMOTE, handle, port, offset, len);
+
+	return known && known->key == key && (known->access & access) ? known : NULL;
+}
+
+#endif /* EMU_FAST_H */
