@@ -48,6 +48,7 @@ TESTS += $(glex_stories)
 EXTRA_DIST += \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
 	test/bench/floor.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
+	test/model/dma.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh
 
 # The endpoint API, and stories about its processes.

@@ -281,9 +281,11 @@ static void ep_sleep(struct glexi_ep *ep, struct glexi_queue *queue, uint64_t ns
 		atomic_load_explicit(&port->doorbell, memory_order_relaxed); /* relaxed: the kernel compares it */
 
 	atomic_fetch_add_explicit(&port->sleepers, 1, memory_order_seq_cst); /* relaxed: stronger */
-	/* relaxed: set once, before the process that needs it sleeps */
-	if (!atomic_load_explicit(&nep->dev->engine->fences, memory_order_relaxed)) /* relaxed: see above */
-		emu_membarrier_all();
+	/*
+	 * Also where `fences` is set: a sender may have read it just before.  Where
+	 * there is no membarrier it fails, and all who know this endpoint do fence.
+	 */
+	emu_membarrier_all();
 	if (!glexi_queue_has(queue, glexi_queue_read(queue)))
 		emu_futex_wait(&port->doorbell, bell, ns);
 	atomic_fetch_sub_explicit(&port->sleepers, 1, memory_order_relaxed); /* relaxed: too high only costs a wake */

@@ -106,7 +106,6 @@ struct nic_device {
 	struct emu_ctl_hello_reply welcome;
 	struct emu_engine *engine;
 	struct emu_nic *nic;
-	bool membarrier;
 
 	/* Order: ep_lock, an endpoint's post_lock, lock. */
 	pthread_mutex_t ep_lock; /* eps */

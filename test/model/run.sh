@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# run.sh - explores the models of this folder with spin, each mutation of them
+# too.  A model must hold in every state; a mutation, which breaks the protocol
+# on purpose, must be found, or the model could not fail at all.
+#
+#   run.sh          all rows, about a minute on two cores
+#   run.sh --long   the larger instances too, some minutes and 8 GB
+#
+# A row is: model | defines | holds, found or long (holds, with --long only).
+# The last line is `N passed, N failed, N skipped`.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+seconds=90 megabytes=2048
+[ "${1:-}" = --long ] && seconds=1800 megabytes=8192
+
+rows() {
+	cat <<'ROWS'
+ring  | S0=1 S1=1 S2=2 M0=1 M1=1 M2=1 | holds
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 FIRST=0 | holds
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 CAP=1 | holds
+ring  | S0=1 S1=2 S2=3 M0=1 M1=2 M2=1 | long
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 CAP=4 | long
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_PUBLISH_FIRST | found
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_NO_LOG | found
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_LOG_LATE | found
+ring  | S0=1 S1=2 S2=3 M0=1 M1=2 M2=1 MUT_REAP_ONCE | found
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_NO_REAP | found
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_NO_ROOM | found
+ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_RELEASE_FIRST | found
+sleep | CANNOT=0 | holds
+sleep | CANNOT=1 | holds
+sleep | CANNOT=2 | holds
+sleep | CANNOT=0 SLEEPERS=1 | holds
+sleep | CANNOT=0 MUT_NO_BARRIER | found
+sleep | CANNOT=1 MUT_TRUST_FENCES | found
+sleep | CANNOT=0 MUT_LOOK_FIRST | found
+sleep | CANNOT=0 MUT_BELL_LATE | found
+sleep | CANNOT=2 MUT_NO_FENCE | found
+sleep | CANNOT=0 MUT_WAKE_FIRST | found
+dma   | KILL=0 | holds
+dma   | KILL=1 | holds
+dma   | KILL=1 POSTS=4 | long
+dma   | MUT_TAIL_FIRST | found
+dma   | MUT_LOOK_FIRST | found
+dma   | MUT_PLAIN_ASLEEP | found
+dma   | MUT_BELL_FIRST | found
+dma   | MUT_FORGET_ACTIVE | found
+dma   | MUT_HEAD_FIRST | found
+dma   | MUT_NO_LOCK | found
+mmt   | OTHER READER SIBLING | holds
+mmt   | OTHER READER EACH=2 | holds
+mmt   | OTHER CLOSE RIVAL | holds
+mmt   | OTHER CLOSE SIBLING | holds
+mmt   | OTHER READER KILL | holds
+mmt   | OTHER READER SIBLING KILL CLOSE | long
+mmt   | OTHER READER SIBLING MUT_VALID_FIRST | found
+mmt   | OTHER READER SIBLING MUT_CHECK_ONCE | found
+mmt   | OTHER READER SIBLING MUT_SAME_AGAIN | found
+mmt   | OTHER CLOSE RIVAL MUT_PLAIN_REVOKE | found
+mmt   | OTHER CLOSE RIVAL MUT_FREE_FIRST | found
+mmt   | OTHER CLOSE SIBLING MUT_BLIND_RECLAIM | found
+mmt   | OTHER READER KILL MUT_NO_RECLAIM | found
+ROWS
+}
+
+# explore FOLDER MODEL DEFINES: leaves pan's words in FOLDER/log
+explore() {
+	local define defines=()
+	for define in $3; do
+		defines+=("-D$define")
+	done
+	cp "$here/$2.pml" "$1/" && cd "$1" || return 1
+	spin -a "${defines[@]}" "$2.pml" >log 2>&1 || return 1
+	cc -O2 -w -DSAFETY -DCOLLAPSE -DNOFAIR -DMEMLIM="$megabytes" -o pan pan.c >>log 2>&1 || return 1
+	timeout "$seconds" ./pan -m1000000 >>log 2>&1
+}
+
+# row "MODEL | DEFINES | WANT": one line, ok or not ok
+row() {
+	local model defines want folder name states got
+	IFS='|' read -r model defines want <<<"$1"
+	read -r model <<<"$model"
+	read -r want <<<"$want"
+	folder=$(mktemp -d)
+	(explore "$folder" "$model" "$defines")
+	states=$(awk '/states, stored/ { print $1; exit }' "$folder/log")
+	name="$model:$defines(${states:-no} states)"
+	got=undecided
+	if grep -q 'errors: [1-9]' "$folder/log" && ! grep -q 'search depth too small' "$folder/log"; then
+		got=found
+	elif grep -q 'errors: 0$' "$folder/log" && ! grep -qE 'MEMLIM|search depth too small|not completed|aborted' "$folder/log"; then
+		got=holds
+	fi
+	if [ "$got" = "${want/long/holds}" ]; then
+		echo "ok - $name $got"
+	else
+		echo "not ok - $name $got, ${want/long/holds} expected"
+		grep -vE '^[[:space:]]*$|^hint|unreached|^\(' "$folder/log" | head -n 12 | sed 's/^/# /'
+	fi
+	rm -rf "$folder"
+}
+
+# A mutation that a model names and no row tries.
+untried() {
+	local mutation file
+	for file in "$here"/*.pml; do
+		file=$(basename "$file" .pml)
+		# shellcheck disable=SC2013 # words wanted
+		for mutation in $(grep -oE '\<MUT_[A-Z_]+' "$here/$file.pml" | sort -u); do
+			rows | grep -qE "^$file +\|.*\<$mutation\>.*\| found" || echo "not ok - $file: $mutation is not tried"
+		done
+	done
+}
+
+if ! command -v spin >/dev/null; then
+	echo "spin is not installed: the models are not explored"
+	echo "0 passed, 0 failed, 1 skipped"
+	exit 77
+fi
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+export -f row explore
+export here seconds megabytes
+# shellcheck disable=SC2016 # the inner shell expands it
+{
+	untried
+	rows | if [ "${1:-}" = --long ]; then cat; else grep -v '| long$'; fi |
+		xargs -d '\n' -P "$(nproc)" -I '{}' bash -c 'row "$1"' row '{}'
+} | tee "$out"
+failed=$(grep -c '^not ok' "$out")
+echo "$(grep -c '^ok' "$out") passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
