@@ -15,6 +15,8 @@ export LC_ALL
 prog=mpi_compare.sh
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 top=$here/../..
+# shellcheck source=test/bench/lib.sh
+. "$here/lib.sh"
 
 usage()
 {
@@ -32,13 +34,6 @@ usage: $prog --prefix DIR [options]
   --ways LIST    of glex,shm,tcp
   --limit S      of one run (180)
 END
-}
-
-die()
-{
-	clear_line
-	echo "$prog: $*" >&2
-	exit 1
 }
 
 # ---- options -----------------------------------------------------------------
@@ -88,16 +83,6 @@ case $rounds in
 esac
 
 # ---- running -----------------------------------------------------------------
-
-progress()
-{
-	[ -t 2 ] && printf '\r\033[K%s: %s' "$prog" "$*" >&2
-}
-
-clear_line()
-{
-	[ -t 2 ] && printf '\r\033[K' >&2
-}
 
 work=$(mktemp -d) || exit 1
 mark=$(basename "$work")
@@ -189,7 +174,7 @@ measure()
 # Medians, smallest and largest over the rounds, one line a test and size.
 to_tsv()
 {
-	awk -v ways="$ways" '
+	awk -v ways="$ways" "$awk_median"'
 	{
 		key = $1 SUBSEP $2 SUBSEP $3
 		value[key, ++count[key]] = $4
@@ -200,18 +185,15 @@ to_tsv()
 			unit[rows] = $5
 		}
 	}
-	function summary(way, t, s,   n, i, j, x, v, key) {
+	function summary(way, t, s,   n, i, v, key, middle) {
 		key = way SUBSEP t SUBSEP s
 		n = count[key]
 		if (!n)
 			return "NaN\tNaN\tNaN"
-		for (i = 1; i <= n; i++) {
-			x = value[key, i] + 0
-			for (j = i - 1; j > 0 && v[j] > x; j--)
-				v[j + 1] = v[j]
-			v[j + 1] = x
-		}
-		return sprintf("%.6g\t%.6g\t%.6g", n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2, v[1], v[n])
+		for (i = 1; i <= n; i++)
+			v[i] = value[key, i] + 0
+		middle = median(v, n)
+		return sprintf("%.6g\t%.6g\t%.6g", middle, v[1], v[n])
 	}
 	END {
 		raw = summary("raw", "raw", 8)
