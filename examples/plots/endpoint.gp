@@ -50,6 +50,7 @@ set label 1 sprintf("GLEX endpoints between two processes of one machine  (RAW %
 	at screen 0.5,0.955 center font ",12"
 
 set title "latency (us): lower is better" font ",11"
+set yrange [raw / 4:]
 set key top left
 plot series("latency", "PUT") with linespoints ls 1 title "PUT, polled", \
      series("latency", "GET") with linespoints ls 2 title "GET, idle memory", \
@@ -58,8 +59,9 @@ plot series("latency", "PUT") with linespoints ls 1 title "PUT, polled", \
      raw with lines ls 11 title "RAW"
 
 unset label 1
-set title "bandwidth, window of 64 (GB/s): higher is better; dashed: what the machine gives" font ",11"
-set key bottom center
+set yrange [1:]
+set title "bandwidth (GB/s): higher is better; dashed: the machine's limit" font ",11"
+set key bottom left
 plot series("bandwidth", "PUT, mapped") with linespoints ls 1 title "PUT, mapped", \
      series("bandwidth", "memcpy") with lines ls 11 title "memcpy", \
      series("bandwidth", "PUT, 4 KiB pages") with linespoints ls 5 title "PUT, attach, 4 KiB pages", \

@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PARTS 4
+
 /* ---- one side ------------------------------------------------------------ */
 
 /*
@@ -53,16 +55,37 @@ static double bandwidth_limit(struct perf_side *s, const struct perf_test *test,
 	return mine + (double)atomic_load_explicit(&s->shared->limit_MBps, memory_order_relaxed);
 }
 
-static void measure_yardsticks(struct perf_side *s, struct perf_row *row)
+static void measure_raw(struct perf_side *s, struct perf_row *row)
 {
 	row->raw_ns = perf_raw_bounce(&s->shared->raw, s->side, 1, s->opt->deadline_s * 1000);
 	row->raw2_ns = perf_raw_bounce(&s->shared->raw, s->side, 2, s->opt->deadline_s * 1000);
 	if (row->raw_ns < 0 || row->raw2_ns < 0)
 		perf_fail(s, "the other side did not answer for %u s", s->opt->deadline_s);
-	if (row->test->kind == PERF_BANDWIDTH) {
-		row->limit_name = s->opt->memory == PERF_MEMORY_ALLOC ? "memcpy" : "attach";
-		row->limit = bandwidth_limit(s, row->test, row->plan->size);
+}
+
+/*
+ * A bandwidth is measured in several parts with its yardstick between them, for
+ * the machine's clock wanders; but in one if data are verified, where no two
+ * messages of a row may be alike.
+ */
+static void run_bandwidth(struct perf_side *s, struct perf_row *row, double *sample)
+{
+	uint32_t parts = s->opt->check || row->plan->samples < PARTS ? 1 : PARTS, done = 0;
+	struct perf_plan part = *row->plan;
+	double limit[PARTS + 1];
+	struct perf_stat stat;
+
+	limit[0] = bandwidth_limit(s, row->test, part.size);
+	for (uint32_t i = 0; i < parts; i++) {
+		part.samples = (row->plan->samples - done) / (parts - i);
+		row->test->run(s, &part, sample + done);
+		done += part.samples;
+		perf_side_meet(s);
+		limit[i + 1] = bandwidth_limit(s, row->test, part.size);
 	}
+	perf_stat_of(limit, parts + 1, &stat);
+	row->limit_name = s->opt->memory == PERF_MEMORY_ALLOC ? "memcpy" : "attach";
+	row->limit = stat.p50;
 }
 
 static void run_row(struct perf_side *s, const struct perf_test *test, const struct perf_plan *plan)
@@ -75,12 +98,13 @@ static void run_row(struct perf_side *s, const struct perf_test *test, const str
 	s->limit = 0;
 	memset(s->extra, 0, sizeof(s->extra));
 	perf_side_meet(s);
-	measure_yardsticks(s, &row);
+	measure_raw(s, &row);
 	perf_side_meet(s);
-	test->run(s, plan, sample);
+	if (test->kind == PERF_BANDWIDTH)
+		run_bandwidth(s, &row, sample);
+	else
+		test->run(s, plan, sample);
 	perf_side_meet(s);
-	if (test->kind == PERF_BANDWIDTH) /* once more behind the row: the machine's clock wanders */
-		row.limit = (row.limit + bandwidth_limit(s, test, plan->size)) / 2;
 	if (s->limit > 0) {
 		row.limit_name = "futex";
 		row.limit = s->limit;
