@@ -379,7 +379,7 @@ GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_
 	bool event = req->flag & GLEX_FLAG_REMOTE_EVT, locked = glexi_lock(&ep->post_lock);
 	struct emu_vport *to = usual_port(ep, req->rmt_ep_addr.v);
 	const struct emu_known *dst = NULL;
-	uint64_t cookie[2];
+	uint64_t cookie[2] = {0, 0}; /* not read without an event, which gcc -O1 does not see */
 	int status;
 
 	if (GLEXI_LIKELY(to != NULL)) {
@@ -516,7 +516,7 @@ GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const st
 {
 	struct nic_ep *nep = ep->be;
 	bool put = req->type == GLEX_RDMA_TYPE_PUT, event = req->flag & GLEX_FLAG_REMOTE_EVT;
-	uint64_t cookie[2];
+	uint64_t cookie[2] = {0, 0}; /* not read without an event, which gcc -O1 does not see */
 	int status, raised = EMU_OK;
 
 	take_event(cookie, &req->rmt_evt, event);
