@@ -8,6 +8,7 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/copy.c emulator/nic/copy.h \
 	emulator/nic/move.c emulator/nic/move.h \
 	emulator/nic/exec.c emulator/nic/exec.h emulator/nic/fast.h \
+	emulator/nic/intr.c emulator/nic/intr.h \
 	emulator/host/attach.c emulator/host/attach.h \
 	emulator/host/pick.c emulator/host/pick.h \
 	emulator/host/futex.h
@@ -21,6 +22,7 @@ emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/session.c \
 	emulator/glexd/control.c \
 	emulator/glexd/node.c \
+	emulator/glexd/intr.c \
 	emulator/glexd/dma.c
 emulator_glexd_glexd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) -pthread
 emulator_glexd_glexd_LDADD = emulator/nic/libemunic.la libglex/src/cfg/libglexcfg.la $(EVENT_LIBS) -lpthread

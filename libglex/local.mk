@@ -28,6 +28,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/core/eq.c \
 	libglex/src/core/wait.c \
 	libglex/src/core/error.c \
+	libglex/src/core/intr.c \
 	libglex/src/core/coll.c \
 	libglex/src/core/config.c \
 	libglex/src/core/status.c \
@@ -37,6 +38,8 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/peer.c \
 	libglex/src/backend/nic/alloc.c \
 	libglex/src/backend/nic/file.c \
+
+	libglex/src/backend/nic/intr.c \
 	libglex/src/backend/nic/memory.c \
 	libglex/src/backend/nic/promote.c \
 	libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h \

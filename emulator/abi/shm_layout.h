@@ -10,13 +10,14 @@
  *   NIC     one a node    the memory table (MMT) and the bells of its NORMAL ports
  *   port    one a VP      registers, MPQ, EQ, error queue, descriptor queue
  *
- *   port:  +------+-------+------+-----+----+-----+----+----------+------- - -
- *          | head | state | wake | mpq | eq | err | dq | counters | logs, slots
- *          +------+-------+------+-----+----+-----+----+----------+------- - -
+ *   port:  +------+-------+------+-----+----+-----+----+----------+-----------+------- - -
+ *          | head | state | wake | mpq | eq | err | dq | counters | intq, epq | logs, slots
+ *          +------+-------+------+-----+----+-----+----+----------+-----------+------- - -
  *
- * Who writes what: glexd the heads and `state`; whoever sends to a port the
- * producer lines of its mpq, eq and err; the owner their consumer lines, the
- * producer line of its dq, its counters; who sleeps on a port `sleepers`.
+ * Who writes what: glexd the heads, `state` and `intr`; whoever sends to a port
+ * the producer lines of its mpq, eq, err, intq and epq; the owner their consumer
+ * lines, the producer line of its dq, its counters; who sleeps on a port or arms
+ * its descriptor, and who then wakes him, `sleepers`.
  * A change here changes EMU_LAYOUT_HASH, and attaching to an older segment fails.
  */
 #ifndef EMU_SHM_LAYOUT_H
@@ -54,6 +55,8 @@
 #define EMU_MAX_HC_EQ	  (4u << 20)
 #define EMU_MAX_HC_MPQ	  (1u << 20)
 #define EMU_ERR_CAPACITY  256u
+#define EMU_INTQ_CAPACITY 64u
+#define EMU_EPQ_CAPACITY  64u
 
 /* Session 0 is nobody; glexd itself claims slots and reads memory as session 1. */
 #define EMU_SESSION_NONE  0u
@@ -109,6 +112,50 @@ struct emu_err_slot {
 	uint64_t reserved1[2];
 };
 
+/* Interrupts of a port. */
+enum emu_intr_cause {
+	EMU_INTR_LOCAL = 1,  /* a request of its own with LOCAL_INTR is complete */
+	EMU_INTR_REMOTE,     /* one of another's with REMOTE_INTR is */
+	EMU_INTR_ERROR,	     /* there is a new error request */
+	EMU_INTR_BAD_PACKET, /* there is a new bad packet */
+	EMU_INTR_PEER_DEAD   /* the process of an endpoint has ended */
+};
+
+struct emu_intr_slot {
+	_Atomic uint32_t seq;
+	uint16_t flags;
+	uint16_t reserved0;
+	uint32_t cause; /* enum emu_intr_cause */
+	uint32_t reserved1;
+	uint64_t peer; /* glex_ep_addr_t.v of the other endpoint */
+	uint64_t reserved2;
+};
+
+/* Why a target would not have a packet. */
+enum emu_bad_cause {
+	EMU_BAD_HANDLE = 1, /* no such region, or not any more */
+	EMU_BAD_ENDPOINT,   /* a region of another endpoint */
+	EMU_BAD_BOUNDS,
+	EMU_BAD_KEY,
+	EMU_BAD_ACCESS, /* the region is not for reading, or writing */
+	EMU_BAD_MPQ_FULL,
+	EMU_BAD_EQ_FULL /* the data is in place, the event is lost */
+};
+
+struct emu_bad_slot {
+	_Atomic uint32_t seq;
+	uint16_t flags;
+	uint16_t reserved0;
+	uint32_t op;	/* enum glex_err_req_op */
+	uint32_t cause; /* enum emu_bad_cause */
+	uint64_t src;	/* glex_ep_addr_t.v */
+	uint64_t handle;
+	uint64_t offset;
+	uint32_t len;
+	uint32_t key;
+	uint64_t reserved1[2];
+};
+
 /* A request, as the NIC executes it. */
 enum emu_op { EMU_OP_MP = 0, EMU_OP_IMM_PUT = 1, EMU_OP_PUT = 2, EMU_OP_GET = 3 };
 
@@ -145,6 +192,17 @@ struct emu_port_counters {
 	uint64_t reserved[4];
 };
 
+/*
+ * The word `sleepers`: 0 while nobody wants to be woken, which is all that a
+ * sender looks at.
+ */
+#define EMU_SLEEPERS  0x0000ffffu /* threads asleep on doorbell, or about to be */
+#define EMU_ARM_MP    0x00010000u /* the next MP makes the descriptor readable */
+#define EMU_ARM_EVENT 0x00020000u
+#define EMU_ARM_WHAT  (EMU_ARM_MP | EMU_ARM_EVENT)
+#define EMU_ARM_TURN  0x00040000u /* from here up: which arming this is */
+#define EMU_ARM_PART  0xffff0000u
+
 enum emu_port_state { EMU_PORT_OPEN = 1, EMU_PORT_CLOSED = 2 };
 
 struct emu_port {
@@ -164,15 +222,22 @@ struct emu_port {
 	uint64_t err_log, err_slots;
 	uint64_t dq_slots;
 	_Atomic uint32_t state;	   /* enum emu_port_state; every sender reads this line, hardly anybody writes it */
-	_Atomic uint32_t sleepers; /* threads asleep on doorbell, or about to be */
+	_Atomic uint32_t sleepers; /* see EMU_SLEEPERS */
 	uint8_t pad1[EMU_LINE - 8];
 	_Atomic uint32_t doorbell; /* futex word */
-	uint8_t pad2[EMU_LINE - 4];
+	_Atomic uint32_t intr;	   /* 1: the owner has a descriptor that interrupts make readable */
+	uint8_t pad2[EMU_LINE - 8];
 	struct emu_ring_ctl mpq;
 	struct emu_ring_ctl eq;
 	struct emu_ring_ctl err;
 	struct emu_ring_ctl dq;
 	struct emu_port_counters counters;
+	struct emu_ring_ctl intq;
+	struct emu_ring_ctl epq;
+	_Atomic uint64_t intq_log[EMU_INTQ_CAPACITY];
+	_Atomic uint64_t epq_log[EMU_EPQ_CAPACITY];
+	struct emu_intr_slot intq_slot[EMU_INTQ_CAPACITY];
+	struct emu_bad_slot epq_slot[EMU_EPQ_CAPACITY];
 };
 
 enum emu_way { EMU_WAY_ATTACH = 0, EMU_WAY_MAP = 1 };
@@ -238,6 +303,8 @@ static_assert(offsetof(struct emu_mp_slot, data) == 16, "48 bytes of payload sha
 static_assert(sizeof(struct emu_event_slot) == 32, "two events a cache line");
 static_assert(offsetof(struct emu_event_slot, cookie) == 16, "glex_event_t is 16-byte aligned in its slot");
 static_assert(sizeof(struct emu_err_slot) == 64, "an error slot is one cache line");
+static_assert(sizeof(struct emu_intr_slot) == 32, "the slots of a ring are a power of two");
+static_assert(sizeof(struct emu_bad_slot) == 64, "a bad packet is one cache line");
 static_assert(sizeof(struct emu_desc) == 256, "the DMA engine strides by a power of two");
 static_assert(offsetof(struct emu_desc, imm) == 80, "immediate data follows the request");
 static_assert(sizeof(struct emu_port_counters) == EMU_LINE, "the owner's counters have their own line");
@@ -245,6 +312,8 @@ static_assert(offsetof(struct emu_port, state) == EMU_LINE, "what senders read i
 static_assert(offsetof(struct emu_port, doorbell) == 2 * EMU_LINE, "sleepers ring apart from what senders read");
 static_assert(offsetof(struct emu_port, mpq) == 3 * EMU_LINE, "rings begin on their own line");
 static_assert(offsetof(struct emu_port, counters) == 11 * EMU_LINE, "four rings, then the counters");
+static_assert(offsetof(struct emu_port, intq) == 12 * EMU_LINE, "what is hardly ever touched comes last");
+static_assert(offsetof(struct emu_port, epq_slot) % 64 == 0, "a bad packet is one cache line");
 static_assert(sizeof(struct emu_mmt_entry) == 64, "checking a region reads one cache line");
 static_assert(offsetof(struct emu_nic, dma_pending) == EMU_LINE, "bells have their own line");
 static_assert(offsetof(struct emu_nic, mmt) == 3 * EMU_LINE, "entries are aligned to cache lines");

@@ -15,6 +15,8 @@
  *   UNSHARE      shared object       -> -
  *   SHARE_OPEN   shared object       -> part of a file; fd, for reading alone if that was so
  *   PORT_LIST    position            -> next port and its counters, or ABSENT
+ *   INTR_OPEN    node, number        -> fd: eventfd of the port; made when its owner asks first, ABSENT before
+ *   INTR_RING    node, number        -> -; for who has no room for the fd
  *
  * The first message must be HELLO.  The end of the connection, by close or by
  * death, closes everything the session had.
@@ -38,7 +40,9 @@ enum emu_ctl_op {
 	EMU_CTL_SHARE,
 	EMU_CTL_UNSHARE,
 	EMU_CTL_SHARE_OPEN,
-	EMU_CTL_PORT_LIST
+	EMU_CTL_PORT_LIST,
+	EMU_CTL_INTR_OPEN,
+	EMU_CTL_INTR_RING
 };
 
 enum emu_ctl_status {
@@ -109,6 +113,8 @@ struct emu_ctl_list {
 	uint32_t regions; /* registered on the whole NIC */
 	uint32_t reserved;
 	uint64_t counter[12]; /* struct emu_port_counters, in its order */
+	uint32_t intq_used, intq_lost;
+	uint32_t epq_used, epq_lost;
 };
 
 struct emu_ctl_msg {
@@ -126,7 +132,7 @@ struct emu_ctl_msg {
 static_assert(sizeof(struct emu_ctl_head) == 8, "read before anything else is believed");
 static_assert(sizeof(struct emu_ctl_hello) == 32, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
-static_assert(sizeof(struct emu_ctl_list) == 160, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_list) == 176, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_msg) == 184, "one size for all, so a short read is an error");
 
 #endif /* EMU_WIRE_H */

@@ -114,6 +114,7 @@ static int serve_port_open(struct call *call)
 
 	if (!port)
 		return EMU_CTL_ABSENT;
+	peers_note(call->session, port->owner->id);
 	describe(call, port);
 	return EMU_CTL_OK;
 }
@@ -127,6 +128,28 @@ static int serve_port_close(struct call *call)
 		return EMU_CTL_ABSENT;
 	port_close(session->glexd, port);
 	return EMU_CTL_OK;
+}
+
+static int serve_intr_open(struct call *call)
+{
+	const struct emu_ctl_port *want = &call->request->port;
+	struct port *port = port_find(call->session->glexd, want->nic_id, want->ep_num);
+	int status = EMU_CTL_OK;
+
+	if (!port || (port->intr_fd < 0 && port->owner != call->session))
+		return EMU_CTL_ABSENT;
+	if (port->intr_fd < 0)
+		status = intr_open(port);
+	call->fds_out[0] = port->intr_fd;
+	return status;
+}
+
+static int serve_intr_ring(struct call *call)
+{
+	const struct emu_ctl_port *want = &call->request->port;
+	struct port *port = port_find(call->session->glexd, want->nic_id, want->ep_num);
+
+	return port && intr_raise(port) ? EMU_CTL_OK : EMU_CTL_ABSENT;
 }
 
 static int serve_share(struct call *call)
@@ -193,7 +216,11 @@ static void fill_list(const struct port *port, const struct node *node, struct e
 	out->dq_capacity = p->dq_capacity;
 	out->dq_used = emu_low(atomic_load_explicit(&p->dq.tail, memory_order_relaxed)) - /* relaxed: display */
 		       atomic_load_explicit(&p->dq.head, memory_order_relaxed);		  /* relaxed: display */
-	out->regions = atomic_load_explicit(&node->nic->mmt_used, memory_order_relaxed);  /* relaxed: display */
+	out->intq_used = ring_used(&port->view.intq);
+	out->intq_lost = atomic_load_explicit(&p->intq.lost, memory_order_relaxed); /* relaxed: display */
+	out->epq_used = ring_used(&port->view.epq);
+	out->epq_lost = atomic_load_explicit(&p->epq.lost, memory_order_relaxed);	 /* relaxed: display */
+	out->regions = atomic_load_explicit(&node->nic->mmt_used, memory_order_relaxed); /* relaxed: display */
 	for (i = 0; i < sizeof(out->counter) / sizeof(out->counter[0]); i++)
 		out->counter[i] = atomic_load_explicit(&counter[i], memory_order_relaxed); /* relaxed: display */
 }
@@ -235,6 +262,8 @@ static int dispatch(struct call *call)
 		[EMU_CTL_UNSHARE] = serve_unshare,
 		[EMU_CTL_SHARE_OPEN] = serve_share_open,
 		[EMU_CTL_PORT_LIST] = serve_port_list,
+		[EMU_CTL_INTR_OPEN] = serve_intr_open,
+		[EMU_CTL_INTR_RING] = serve_intr_ring,
 	};
 	uint16_t op = call->request->head.code;
 

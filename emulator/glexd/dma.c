@@ -107,6 +107,7 @@ static const struct emu_host_ops host_ops = {
 	.read = host_read,
 	.write = host_write,
 	.wake = emu_host_wake,
+	.interrupt = intr_host,
 };
 
 /* libglex checks before it queues; the engine does not take its word for it. */

@@ -43,6 +43,8 @@ struct session {
 	uint32_t pid;
 	uint32_t nic_id;
 	LIST_HEAD(, port) ports;
+	uint32_t *known; /* sessions whose ports it has opened */
+	uint32_t known_n;
 	bool welcome; /* HELLO was accepted */
 	bool observer;
 };
@@ -54,6 +56,7 @@ struct port {
 	struct session *owner;
 	uint32_t nic_id;
 	uint32_t ep_num;
+	int intr_fd;   /* eventfd that interrupts write to; -1: nobody has asked for it */
 	uint64_t done; /* DMA: bytes of the descriptor at the queue's head already moved */
 };
 
@@ -124,6 +127,16 @@ struct shared *shared_find(struct glexd *glexd, uint64_t id);
 void shared_remove(struct glexd *glexd, struct shared *shared);
 /* Calls fn for every port; stops when it returns true. */
 bool port_each(struct glexd *glexd, bool (*fn)(struct port *port, void *arg), void *arg);
+
+/* intr.c: descriptors of ports, and who must be told of a death.  All with the lock held. */
+int intr_open(struct port *port); /* enum emu_ctl_status */
+void intr_close(struct port *port);
+bool intr_raise(struct port *port); /* makes the descriptor readable; false: there is none */
+bool intr_host(struct emu_host *host, struct emu_port *port);
+/* The session has opened a port of that one. */
+void peers_note(struct session *session, uint32_t other);
+/* Closes the ports of a session that ends and raises interrupts at those of its peers. */
+void peers_tell_end(struct session *session);
 
 /* session.c: clients. */
 void session_accept(evutil_socket_t listener, short what, void *glexd);

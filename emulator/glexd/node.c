@@ -156,6 +156,7 @@ int port_create(struct glexd *glexd, struct session *owner, const struct emu_ctl
 	port->owner = owner;
 	port->nic_id = owner->nic_id;
 	port->ep_num = num;
+	port->intr_fd = -1;
 	if (make_port(port, want) < 0) {
 		free(port);
 		return errno == EMFILE || errno == ENFILE ? EMU_CTL_NO_DESCRIPTORS : EMU_CTL_NO_MEMORY;
@@ -173,6 +174,7 @@ static void shut(struct glexd *glexd, struct port *port)
 	emu_host_wake(&glexd->host, port->view.port);
 	node_find(glexd, port->nic_id)->ports[port->ep_num] = NULL;
 	LIST_REMOVE(port, link);
+	intr_close(port);
 	segment_destroy(&port->seg);
 	free(port);
 }

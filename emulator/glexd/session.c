@@ -17,6 +17,7 @@
 
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
+#include "emulator/nic/intr.h"
 
 /*
  * A mutex goes to whoever is running: the DMA thread, which takes it again at
@@ -36,6 +37,10 @@ static bool reap_port(struct port *port, void *arg)
 	n = emu_ring_reap(&port->view.mpq, id, offsetof(struct emu_mp_slot, flags));
 	n += emu_ring_reap(&port->view.eq, id, offsetof(struct emu_event_slot, flags));
 	n += emu_ring_reap(&port->view.err, id, offsetof(struct emu_err_slot, flags));
+	n += emu_ring_reap(&port->view.intq, id, offsetof(struct emu_intr_slot, flags));
+	n += emu_ring_reap(&port->view.epq, id, offsetof(struct emu_bad_slot, flags));
+	/* What lay behind them can be seen now; and it may have died between publishing and waking. */
+	emu_wake_after_death(&port->owner->glexd->host, &port->view);
 	if (n)
 		glexi_debug("discarded %u unfinished packets of session %u at port %u:%u", n, id, port->nic_id,
 			    port->ep_num);
@@ -48,6 +53,7 @@ static void give_back(struct session *session)
 	struct node *node = node_find(glexd, session->nic_id);
 	uint32_t i;
 
+	peers_tell_end(session);
 	ports_close(session);
 	if (node)
 		emu_mmt_reclaim(node->nic, session->id, UINT32_MAX);
@@ -104,6 +110,7 @@ void session_end(struct session *session, const char *why)
 	if (session->pidfd >= 0)
 		close(session->pidfd);
 	close(session->fd);
+	free(session->known);
 	free(session);
 	accept_again(glexd);
 	arm_leave(glexd);

@@ -170,6 +170,8 @@ int emu_exec_finish(struct emu_host *host, struct emu_vport *from, const struct 
 	/* The data has moved, so the poster's event is due even when the target's was lost. */
 	if (desc->flag & GLEX_FLAG_LOCAL_EVT && desc->op != EMU_OP_IMM_PUT)
 		local = emu_deliver_event(host, from, desc->local_evt);
+	if (!EMU_LIKELY(!(desc->flag & EMU_INTR_FLAGS)))
+		emu_interrupts(host, from, desc);
 	return status != EMU_OK ? status : local;
 }
 
@@ -180,28 +182,17 @@ int emu_exec(struct emu_host *host, struct emu_vport *from, const struct emu_des
 
 	if (desc->op == EMU_OP_MP) {
 		to = target_of(host, desc);
-		return to ? emu_put_mp(host, to, addr_of(from), imm, desc->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
+		status = to ? emu_put_mp(host, to, addr_of(from), imm, desc->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
+		if (!EMU_LIKELY(!(desc->flag & EMU_INTR_FLAGS)) && status == EMU_OK)
+			emu_interrupts(host, from, desc);
+		return status;
 	}
 	status = desc->op == EMU_OP_IMM_PUT ? exec_imm_put(host, desc, imm)
 					    : emu_exec_move(host, from, desc, 0, desc->len);
 	return status == EMU_OK ? emu_exec_finish(host, from, desc) : status;
 }
 
-static uint32_t err_op(uint32_t op)
-{
-	switch (op) {
-	case EMU_OP_MP:
-		return GLEX_ERR_OP_IMM_MP;
-	case EMU_OP_IMM_PUT:
-		return GLEX_ERR_OP_IMM_RDMA_PUT;
-	case EMU_OP_PUT:
-		return GLEX_ERR_OP_RDMA_PUT;
-	default:
-		return GLEX_ERR_OP_RDMA_GET;
-	}
-}
-
-void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, int status)
+static void record_error(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, int status)
 {
 	uint32_t index;
 	struct emu_err_slot *slot = emu_ring_claim(&from->err, host->session, &index);
@@ -211,7 +202,7 @@ void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_
 		return;
 	}
 	slot->flags = 0;
-	slot->op = err_op(desc->op);
+	slot->op = emu_err_op(desc->op);
 	slot->status = (uint32_t)status;
 	slot->rmt_nic_id = nic_of(desc->dst);
 	slot->rmt_ep_num = ep_of(desc->dst);
@@ -219,4 +210,11 @@ void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_
 	slot->data[1] = desc->op == EMU_OP_MP ? 0 : desc->rmt_offset;
 	slot->data[2] = desc->op == EMU_OP_MP ? 0 : desc->len;
 	emu_ring_publish(slot, index); /* I3 */
+}
+
+void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, int status)
+{
+	record_error(host, from, desc, status);
+	emu_interrupt(host, from, EMU_INTR_ERROR, desc->dst);
+	emu_record_bad(host, from, desc, status);
 }

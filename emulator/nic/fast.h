@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "emulator/nic/exec.h"
+#include "emulator/nic/intr.h"
 
 #define EMU_LIKELY(x) __builtin_expect(!!(x), 1)
 
@@ -96,7 +97,7 @@ static inline void emu_ring_bell(struct emu_host *host, struct emu_port *port)
 		atomic_fetch_add_explicit(&port->sleepers, 0, memory_order_seq_cst); /* relaxed: stronger, as a fence */
 	if (EMU_LIKELY(atomic_load_explicit(&port->sleepers, memory_order_relaxed) == 0)) /* relaxed: see above */
 		return;
-	host->ops->wake(host, port);
+	emu_wake(host, port);
 }
 
 /* Puts an MP into the MPQ of an open port.  As emu_deliver_mp. */

@@ -28,6 +28,8 @@ struct emu_host_ops {
 				uint32_t tail);
 	/* Wakes who sleeps on the port. */
 	void (*wake)(struct emu_host *host, struct emu_port *port);
+	/* Makes the descriptor of a port that has one readable.  False: that could not be done. */
+	bool (*interrupt)(struct emu_host *host, struct emu_port *port);
 };
 
 /*

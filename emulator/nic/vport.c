@@ -143,5 +143,9 @@ const char *emu_vport_attach(struct emu_vport *view, void *base, uint64_t size)
 			      sizeof(struct emu_err_slot));
 	view->dq = port->dq_capacity ? (void *)((unsigned char *)base + port->dq_slots) : NULL;
 	view->dq_mask = port->dq_capacity ? port->dq_capacity - 1 : 0;
+	view->intq = ring_view(base, &port->intq, offsetof(struct emu_port, intq_log),
+			       offsetof(struct emu_port, intq_slot), EMU_INTQ_CAPACITY, sizeof(struct emu_intr_slot));
+	view->epq = ring_view(base, &port->epq, offsetof(struct emu_port, epq_log), offsetof(struct emu_port, epq_slot),
+			      EMU_EPQ_CAPACITY, sizeof(struct emu_bad_slot));
 	return NULL;
 }

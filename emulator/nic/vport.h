@@ -16,6 +16,8 @@ struct emu_vport {
 	struct emu_ring err;
 	struct emu_desc *dq; /* NULL where the poster executes */
 	uint32_t dq_mask;
+	struct emu_ring intq;
+	struct emu_ring epq;
 };
 
 struct emu_vport_shape {

@@ -17,6 +17,7 @@ glex_man_pages = \
 	libglex/man/glex_poll_error_req.3 \
 	libglex/man/glex_coll.3 \
 	libglex/man/glex_alloc.3 \
+	libglex/man/glex_ep_fd.3 \
 	libglex/man/glex.7 \
 	libglex/man/glexd.8
 
@@ -45,6 +46,9 @@ glex_man_aliases = \
 	libglex/man/glex_coll_compose_mp_reduce_data.3 \
 	libglex/man/glex_coll_decompose_mp_reduce_data.3 \
 	libglex/man/glex_coll_compose_mp_set_data.3 \
+	libglex/man/glex_ep_arm.3 \
+	libglex/man/glex_ep_poll_intr.3 \
+	libglex/man/glex_ep_poll_bad_packet.3 \
 	libglex/man/glex_free.3 \
 	libglex/man/glex_config_uint.3 \
 	libglex/man/glex_single_threaded.3

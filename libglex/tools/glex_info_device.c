@@ -17,10 +17,12 @@
 
 #include "backend/nic/ctl.h"
 #include "cfg/cfg.h"
+#include "emulator/abi/shm_layout.h"
 #include "emulator/abi/wire.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +75,8 @@ static json_t *port_object(const struct emu_ctl_list *list)
 	info_set(port, "dq", queue_object(list->dq_capacity, list->dq_used));
 	info_set(port, "mpq", lossy_queue_object(list->mpq_capacity, list->mpq_used, list->mpq_lost));
 	info_set(port, "eq", lossy_queue_object(list->eq_capacity, list->eq_used, list->eq_lost));
+	info_set(port, "intq", lossy_queue_object(EMU_INTQ_CAPACITY, list->intq_used, list->intq_lost));
+	info_set(port, "epq", lossy_queue_object(EMU_EPQ_CAPACITY, list->epq_used, list->epq_lost));
 	info_set(port, "regions_of_nic", json_integer(list->regions));
 	info_set(port, "counters", counted);
 	return port;
@@ -213,6 +217,13 @@ static void print_queue(const json_t *port, const char *name, FILE *out)
 		fprintf(out, " (%" JSON_INTEGER_FORMAT " lost)", number(queue, "lost"));
 }
 
+static bool was_used(const json_t *port, const char *name)
+{
+	const json_t *queue = json_object_get(port, name);
+
+	return number(queue, "used") || number(queue, "lost");
+}
+
 /* Two lines: what it is and how full, and the counters that are not 0. */
 static void print_port(const json_t *port, FILE *out)
 {
@@ -228,6 +239,10 @@ static void print_port(const json_t *port, FILE *out)
 		print_queue(port, "dq", out);
 	print_queue(port, "mpq", out);
 	print_queue(port, "eq", out);
+	if (was_used(port, "intq"))
+		print_queue(port, "intq", out);
+	if (was_used(port, "epq"))
+		print_queue(port, "epq", out);
 	fprintf(out, "\n    ");
 	for (size_t i = 0; i < COUNTERS; i++) {
 		if (number(counted, counters[i]))

@@ -27,11 +27,13 @@ test_lib_libside_la_SOURCES = \
 test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 
 glex_api_tests = \
+	test/api/test_api_bad_packet \
 	test/api/test_api_coll \
 	test/api/test_api_device \
 	test/api/test_api_error \
 	test/api/test_api_event \
 	test/api/test_api_fork \
+	test/api/test_api_intr \
 	test/api/test_api_kinds \
 	test/api/test_api_mem \
 	test/api/test_api_mpq \
@@ -44,6 +46,9 @@ TESTS += $(glex_api_tests)
 
 glex_api_ldadd = test/lib/libside.la libglex/libglex.la $(CHECK_LIBS) -lpthread
 glex_api_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
+test_api_test_api_bad_packet_CFLAGS = $(glex_api_cflags)
+# It also plays a client that writes into a port and dies.
+test_api_test_api_bad_packet_LDADD = test/lib/libside.la emulator/nic/libemunic.la libglex/libglex.la $(CHECK_LIBS) -lpthread
 test_api_test_api_coll_CFLAGS = $(glex_api_cflags)
 test_api_test_api_coll_LDADD = $(glex_api_ldadd)
 test_api_test_api_device_CFLAGS = $(glex_api_cflags)
@@ -54,6 +59,8 @@ test_api_test_api_event_CFLAGS = $(glex_api_cflags)
 test_api_test_api_event_LDADD = $(glex_api_ldadd)
 test_api_test_api_fork_CFLAGS = $(glex_api_cflags)
 test_api_test_api_fork_LDADD = $(glex_api_ldadd)
+test_api_test_api_intr_CFLAGS = $(glex_api_cflags)
+test_api_test_api_intr_LDADD = $(glex_api_ldadd)
 test_api_test_api_kinds_CFLAGS = $(glex_api_cflags)
 test_api_test_api_kinds_LDADD = $(glex_api_ldadd)
 test_api_test_api_mem_CFLAGS = $(glex_api_cflags)

@@ -35,8 +35,17 @@ struct glexi_be_ops {
 	/* The other end of open; all endpoints are gone. */
 	void (*close)(struct glexi_device *dev);
 
+	/* (Un)arms the descriptor for GLEX_ARM_*; after it returns, who sends next sees it.  0: disarms. */
+	glex_ret_t (*ep_arm)(struct glexi_ep *ep, uint32_t what);
+
 	/* Fills ep: pub, addr, attr (assigned number, real capacities), queues, counters, be. */
 	glex_ret_t (*ep_create)(struct glexi_ep *ep);
+
+	/* The descriptor of glex_ep_fd; made at the first call. */
+	glex_ret_t (*ep_fd)(struct glexi_ep *ep, int *fd_p);
+
+	/* It is readable no more until something comes. */
+	void (*ep_fd_clear)(struct glexi_ep *ep);
 
 	/* Completes what is queued, frees everything ep_create made.  Nobody uses the endpoint any more. */
 	void (*ep_destroy)(struct glexi_ep *ep);

@@ -60,6 +60,8 @@ static void in_child(void)
 			empty_queue(&ep->mpq);
 			empty_queue(&ep->eq);
 			empty_queue(&ep->err);
+			empty_queue(&ep->intq);
+			empty_queue(&ep->epq);
 			atomic_init(&ep->post_lock.held, 0);
 		}
 		the_device->ops->forked(the_device);

@@ -16,8 +16,11 @@ static uint32_t pending(struct glexi_queue *queue)
 	return n;
 }
 
-static void take(const struct emu_err_slot *slot, struct glex_err_req *req)
+static void take(const void *from, void *list, uint32_t n)
 {
+	const struct emu_err_slot *slot = from;
+	struct glex_err_req *req = (struct glex_err_req *)list + n;
+
 	req->op = (enum glex_err_req_op)slot->op;
 	req->status = (enum glex_err_req_status)slot->status;
 	req->rmt_nic_id = slot->rmt_nic_id;
@@ -27,13 +30,14 @@ static void take(const struct emu_err_slot *slot, struct glex_err_req *req)
 	req->data2 = slot->data[2];
 }
 
-static uint32_t drain(struct glexi_queue *queue, uint32_t room, struct glex_err_req *list)
+uint32_t glexi_queue_drain(struct glexi_queue *queue, uint32_t room, size_t flags_at, glexi_record_fn record,
+			   void *list)
 {
 	uint32_t n = 0, at, read = glexi_queue_read(queue);
-	const struct emu_err_slot *slot;
+	const void *slot;
 
-	while (n < room && (slot = glexi_queue_find(queue, read, FLAGS_AT, &at))) {
-		take(slot, &list[n++]);
+	while (n < room && (slot = glexi_queue_find(queue, read, flags_at, &at))) {
+		record(slot, list, n++);
 		read = at + 1;
 	}
 	if (n) {
@@ -62,7 +66,8 @@ glex_ret_t glex_poll_error_req(glex_ep_handle_t handle, uint32_t *num, struct gl
 	if (room != 0 && room <= LIST_MAX && !list)
 		return GLEX_INVALID_PARAM;
 	locked = glexi_lock(&ep->err.lock);
-	*num = room == 0 || room > LIST_MAX ? pending(&ep->err) : drain(&ep->err, room, list);
+	*num = room == 0 || room > LIST_MAX ? pending(&ep->err)
+					    : glexi_queue_drain(&ep->err, room, FLAGS_AT, take, list);
 	glexi_unlock(&ep->err.lock, locked);
 	return GLEX_SUCCESS;
 }

@@ -103,6 +103,8 @@ struct glexi_ep {
 	struct glexi_queue mpq;
 	struct glexi_queue eq;
 	struct glexi_queue err;
+	struct glexi_queue intq;
+	struct glexi_queue epq;
 	_Atomic uint64_t *sleeps; /* counter */
 	struct glex_ep_attr attr;
 	void *be;
@@ -227,6 +229,12 @@ GLEXI_INLINE glex_ret_t glexi_queue_take(struct glexi_ep *ep, struct glexi_queue
 			return ret;
 	}
 }
+
+/* Takes a slot into the caller's list, at the place of number n. */
+typedef void (*glexi_record_fn)(const void *slot, void *list, uint32_t n);
+
+/* Takes up to room records, all those there are if fewer; returns how many.  Under the queue's lock. */
+uint32_t glexi_queue_drain(struct glexi_queue *queue, uint32_t room, size_t flags_at, glexi_record_fn take, void *list);
 
 /* Everything probed is given back.  GLEX_SYS_ERR in a forked child. */
 static inline glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_queue *queue)

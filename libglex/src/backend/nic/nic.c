@@ -191,6 +191,8 @@ static void set_up(struct glexi_ep *ep, struct nic_ep *nep, const struct emu_ctl
 	set_queue(&ep->mpq, &nep->port.mpq, &counters->rx_mp);
 	set_queue(&ep->eq, &nep->port.eq, &counters->rx_event);
 	set_queue(&ep->err, &nep->port.err, &counters->tx_error);
+	set_queue(&ep->intq, &nep->port.intq, NULL);
+	set_queue(&ep->epq, &nep->port.epq, NULL);
 	ep->sleeps = &counters->sleeps;
 	nep->ep = ep;
 	nep->host.by = counters;
@@ -245,6 +247,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	nep->host.engine = dev->engine;
 	nep->host.session = dev->welcome.session;
 	nep->host.known = nep->known;
+	nic_intr_init(nep);
 	set_up(ep, nep, &msg.port);
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_INSERT_HEAD(&dev->eps, nep, link);
@@ -269,6 +272,7 @@ static void ep_destroy(struct glexi_ep *ep)
 	LIST_REMOVE(nep, link);
 	pthread_mutex_unlock(&dev->ep_lock);
 	nic_peer_remove_port(nep);
+	nic_intr_destroy(nep);
 	free(nep);
 }
 
@@ -296,8 +300,11 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.alloc = nic_alloc,
 	.alive = device_alive,
 	.close = device_close,
+	.ep_arm = nic_ep_arm,
 	.ep_create = ep_create,
 	.ep_destroy = ep_destroy,
+	.ep_fd = nic_ep_fd,
+	.ep_fd_clear = nic_ep_fd_clear,
 	.ep_sleep = ep_sleep,
 	.free = nic_free,
 	.forked = device_forked,

@@ -38,11 +38,13 @@ struct nic_grave {
 	void *base;
 	uint64_t size;
 	void *memory; /* freed with it */
+	int fd;	      /* closed with it; -1: none */
 };
 
 struct nic_port_view {
 	struct emu_vport view;
-	uint64_t size; /* 0: an own endpoint's, whose mapping and view go with the endpoint */
+	uint64_t size;	     /* 0: an own endpoint's, whose mapping and view go with the endpoint */
+	_Atomic int intr_fd; /* + 1, to interrupt its owner; 0: not asked for yet */
 };
 
 struct nic_port_page {
@@ -129,7 +131,11 @@ struct nic_ep {
 	struct emu_vport port;
 	uint64_t port_size;
 	struct nic_port_view *own; /* the same port in the tree; NULL: it is not there */
-	uint32_t err_logged;	   /* up to here asynchronous errors are on stderr */
+	pthread_mutex_t intr_lock; /* the four below */
+	_Atomic int intr_fd;	   /* eventfd; -1: the program has not asked for it */
+	int poll_fd;		   /* what it polls: that, and the end of glexd */
+	uint32_t arm_turn;
+	uint32_t err_logged; /* up to here asynchronous errors are on stderr */
 	/* the last peer: most requests go where the one before went */
 	uint64_t last_addr; /* glex_ep_addr_t.v */
 	uint32_t last_nic_id;
@@ -155,6 +161,17 @@ void nic_peer_remove_port(struct nic_ep *nep);
 void nic_peers_free(struct nic_device *dev);
 /* Unmaps what was replaced, once the requests under way are done.  The caller holds no lock. */
 void nic_empty_graveyard(struct nic_device *dev);
+
+/* Of a NIC and port that have been resolved; NULL: not (any more). */
+struct nic_port_view *nic_peer_port(struct nic_device *dev, uint32_t nic_id, uint32_t num);
+
+/* intr.c: descriptors that become readable. */
+void nic_intr_init(struct nic_ep *nep);
+void nic_intr_destroy(struct nic_ep *nep);
+glex_ret_t nic_ep_fd(struct glexi_ep *ep, int *fd_p);
+void nic_ep_fd_clear(struct glexi_ep *ep);
+glex_ret_t nic_ep_arm(struct glexi_ep *ep, uint32_t what);
+bool nic_host_interrupt(struct emu_host *host, struct emu_port *port);
 
 /* memory.c: regions */
 glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);

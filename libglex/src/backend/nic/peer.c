@@ -29,13 +29,13 @@
 #define POPULATE_MAX (8u << 20) /* bytes; larger queues are touched as they fill */
 
 /* Under dev->lock. */
-static void bury(struct nic_device *dev, void *base, uint64_t size, void *memory)
+static void bury(struct nic_device *dev, void *base, uint64_t size, void *memory, int fd)
 {
 	struct nic_grave *grave = malloc(sizeof(*grave));
 
 	if (!grave)
 		return; /* stays mapped until the process ends: no harm but the space */
-	*grave = (struct nic_grave){.next = dev->graveyard, .base = base, .size = size, .memory = memory};
+	*grave = (struct nic_grave){.next = dev->graveyard, .base = base, .size = size, .memory = memory, .fd = fd};
 	dev->graveyard = grave;
 }
 
@@ -70,6 +70,8 @@ void nic_empty_graveyard(struct nic_device *dev)
 		next = grave->next;
 		if (grave->base)
 			munmap(grave->base, grave->size);
+		if (grave->fd >= 0)
+			close(grave->fd);
 		free(grave->memory);
 		free(grave);
 	}
@@ -244,6 +246,11 @@ static struct nic_port_view *ask_for_port(struct nic_device *dev, uint32_t nic_i
 	return NULL;
 }
 
+static int intr_fd_of(const struct nic_port_view *view)
+{
+	return atomic_load_explicit(&view->intr_fd, memory_order_acquire) - 1; /* PEER-A1 */
+}
+
 /* Under dev->lock. */
 static void replace_port(struct nic_device *dev, _Atomic(struct nic_port_view *) *at, struct nic_port_view *view)
 {
@@ -251,7 +258,7 @@ static void replace_port(struct nic_device *dev, _Atomic(struct nic_port_view *)
 
 	atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
 	if (old && old->size)
-		bury(dev, old->view.port, old->size, old);
+		bury(dev, old->view.port, old->size, old, intr_fd_of(old));
 }
 
 static struct nic_port_view *resolve_port(struct nic_device *dev, struct nic_view *nic, uint32_t nic_id, uint32_t num)
@@ -296,7 +303,7 @@ void nic_peer_remove_port(struct nic_ep *nep)
 	/* Somebody may have found it closed already, and its number a new owner. */
 	if (nep->own && at && atomic_load_explicit(at, memory_order_acquire) == nep->own) /* PEER-A1 */
 		atomic_store_explicit(at, NULL, memory_order_release);			  /* PEER-R1 */
-	bury(dev, nep->port.port, nep->port_size, nep->own);
+	bury(dev, nep->port.port, nep->port_size, nep->own, nep->own ? intr_fd_of(nep->own) : -1);
 	pthread_mutex_unlock(&dev->lock);
 	nic_empty_graveyard(dev);
 }
@@ -336,6 +343,13 @@ static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint3
 	ep->last_ep_num = num;
 	ep->last_port = view;
 	return view ? &view->view : NULL;
+}
+
+struct nic_port_view *nic_peer_port(struct nic_device *dev, uint32_t nic_id, uint32_t num)
+{
+	struct nic_view *nic = known_nic(dev, nic_id);
+
+	return nic ? known_port(nic, num) : NULL;
 }
 
 /* ---- shared objects ------------------------------------------------------- */
@@ -406,7 +420,7 @@ static unsigned char *host_map(struct emu_host *host, uint64_t id, bool write, u
 		if (view && view != old) {
 			atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
 			if (old)
-				bury(dev, old->base, old->len, old);
+				bury(dev, old->base, old->len, old, -1);
 		}
 		pthread_mutex_unlock(&dev->lock);
 	}
@@ -425,6 +439,8 @@ static void free_ports(_Atomic(struct nic_port_view *) *port, uint32_t n)
 
 		if (view) {
 			munmap(view->view.port, view->size);
+			if (intr_fd_of(view) >= 0)
+				close(intr_fd_of(view));
 			free(view);
 		}
 	}
@@ -521,4 +537,5 @@ const struct emu_host_ops nic_host_ops = {
 	.read = host_read,
 	.write = host_write,
 	.wake = emu_host_wake,
+	.interrupt = nic_host_interrupt,
 };

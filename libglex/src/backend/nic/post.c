@@ -186,16 +186,21 @@ static void describe_mp(const struct glex_imm_mp_req *req, struct emu_desc *desc
 {
 	memset(desc, 0, offsetof(struct emu_desc, imm));
 	desc->op = EMU_OP_MP;
+	desc->flag = (uint32_t)req->flag & EMU_INTR_FLAGS;
 	desc->dst = req->rmt_ep_addr.v;
 	desc->len = req->len;
 }
 
-static __attribute__((noinline, cold)) void report_mp(struct nic_ep *nep, const struct glex_imm_mp_req *req, int status)
+/* What seldom happens to an MP: it came to nothing, or it is to interrupt. */
+static __attribute__((noinline, cold)) void end_mp(struct nic_ep *nep, const struct glex_imm_mp_req *req, int status)
 {
 	struct emu_desc desc;
 
 	describe_mp(req, &desc);
-	report(nep, &desc, status);
+	if (status == EMU_OK)
+		emu_interrupts(&nep->host, &nep->port, &desc);
+	else
+		report(nep, &desc, status);
 }
 
 static void send_mp_here(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
@@ -206,8 +211,8 @@ static void send_mp_here(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 		to ? emu_deliver_mp(&nep->host, to, ep->addr.v, req->data, req->len) : GLEX_ERR_STATUS_DEST_VP_STOP;
 
 	glexi_count(&nep->host.by->tx_mp, 1);
-	if (GLEXI_UNLIKELY(status != EMU_OK))
-		report_mp(nep, req, status);
+	if (GLEXI_UNLIKELY(status != EMU_OK || req->flag & (int32_t)EMU_INTR_FLAGS))
+		end_mp(nep, req, status);
 }
 
 static void queue_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
@@ -271,7 +276,7 @@ GLEXI_INLINE bool send_mp_usual(struct glexi_ep *ep, const struct glex_imm_mp_re
 		glexi_count(&nep->host.by->tx_mp, 1);
 		status = emu_put_mp(&nep->host, to, ep->addr.v, req->data, req->len);
 		if (GLEXI_UNLIKELY(status != EMU_OK))
-			report_mp(nep, req, status);
+			end_mp(nep, req, status);
 	}
 	glexi_unlock(&ep->post_lock, locked);
 	return to != NULL;
