@@ -38,11 +38,11 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/peer.c \
 	libglex/src/backend/nic/alloc.c \
 	libglex/src/backend/nic/file.c \
-
 	libglex/src/backend/nic/intr.c \
 	libglex/src/backend/nic/memory.c \
 	libglex/src/backend/nic/promote.c \
 	libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h \
+	libglex/src/backend/nic/quota.c \
 	libglex/src/backend/nic/post.c
 libglex_libglex_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
 libglex_libglex_la_LIBADD = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la -lpthread

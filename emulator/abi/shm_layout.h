@@ -43,6 +43,8 @@
 #define EMU_MAX_NICS	  (1u << 20)
 #define EMU_MMT_UNITS	  4096u
 #define EMU_ATT_UNITS	  (1u << 20)
+#define EMU_ATC_WAYS	  8u
+#define EMU_ATC_SETS	  (EMU_ATT_UNITS / EMU_ATC_WAYS)
 #define EMU_MP_DATA	  112u
 #define EMU_IMM_RDMA_DATA 96u
 #define EMU_RDMA_DATA	  0x8000000u
@@ -264,6 +266,26 @@ struct emu_mmt_entry {
 	_Atomic uint64_t valid;	 /* the generation that may be used; differs from stamp's while fields change */
 };
 
+/*
+ * What the memory checker and the address translation of a NIC did.  Written by
+ * whoever executes a request: refusals always, the rest where the cache is
+ * modelled.
+ */
+struct emu_nic_counters {
+	_Atomic uint64_t passed;		  /* accesses to regions that were allowed */
+	_Atomic uint64_t refused[EMU_BAD_ACCESS]; /* by enum emu_bad_cause - 1 */
+	_Atomic uint64_t att_hit;		  /* pages whose translation was in the cache */
+	_Atomic uint64_t att_miss;
+	_Atomic uint64_t att_evicted; /* translations that a miss pushed out */
+	uint64_t reserved[7];
+};
+
+/* One set of the translation cache: tags, the most recently used first; 0: empty. */
+struct emu_atc_set {
+	_Atomic uint64_t way[EMU_ATC_WAYS];
+};
+
+/* Behind it, where the translation cache is modelled, lie EMU_ATC_SETS sets of it. */
 struct emu_nic {
 	struct emu_seg_head seg;
 	uint32_t nic_id;
@@ -274,8 +296,11 @@ struct emu_nic {
 	_Atomic uint32_t mmt_hint; /* where to begin the search for a free entry */
 	_Atomic uint32_t mmt_used;
 	uint8_t pad2[EMU_LINE - 8];
+	struct emu_nic_counters counters;
 	struct emu_mmt_entry mmt[EMU_MMT_UNITS];
 };
+
+#define EMU_NIC_SIZE(modelled) (sizeof(struct emu_nic) + (modelled ? EMU_ATC_SETS * sizeof(struct emu_atc_set) : 0))
 
 struct emu_engine {
 	struct emu_seg_head seg;
@@ -316,7 +341,10 @@ static_assert(offsetof(struct emu_port, intq) == 12 * EMU_LINE, "what is hardly 
 static_assert(offsetof(struct emu_port, epq_slot) % 64 == 0, "a bad packet is one cache line");
 static_assert(sizeof(struct emu_mmt_entry) == 64, "checking a region reads one cache line");
 static_assert(offsetof(struct emu_nic, dma_pending) == EMU_LINE, "bells have their own line");
-static_assert(offsetof(struct emu_nic, mmt) == 3 * EMU_LINE, "entries are aligned to cache lines");
+static_assert(sizeof(struct emu_nic_counters) == EMU_LINE, "counters have their own line");
+static_assert(sizeof(struct emu_atc_set) == 64, "a look at the translation cache reads one cache line");
+static_assert(sizeof(struct emu_nic) % 64 == 0, "the sets behind it are aligned to cache lines");
+static_assert(offsetof(struct emu_nic, mmt) == 4 * EMU_LINE, "entries are aligned to cache lines");
 static_assert(offsetof(struct emu_engine, fences) == EMU_LINE, "read by every sender, written once");
 static_assert(offsetof(struct emu_engine, copiers) == EMU_LINE + 8, "read with fences");
 static_assert(offsetof(struct emu_engine, asleep) == 2 * EMU_LINE, "written at each nap of the engine");

@@ -15,6 +15,7 @@
  *   UNSHARE      shared object       -> -
  *   SHARE_OPEN   shared object       -> part of a file; fd, for reading alone if that was so
  *   PORT_LIST    position            -> next port and its counters, or ABSENT
+ *   NIC_LIST     position            -> next NIC and its counters, or ABSENT
  *   INTR_OPEN    node, number        -> fd: eventfd of the port; made when its owner asks first, ABSENT before
  *   INTR_RING    node, number        -> -; for who has no room for the fd
  *
@@ -42,7 +43,8 @@ enum emu_ctl_op {
 	EMU_CTL_SHARE_OPEN,
 	EMU_CTL_PORT_LIST,
 	EMU_CTL_INTR_OPEN,
-	EMU_CTL_INTR_RING
+	EMU_CTL_INTR_RING,
+	EMU_CTL_NIC_LIST
 };
 
 enum emu_ctl_status {
@@ -117,6 +119,14 @@ struct emu_ctl_list {
 	uint32_t epq_used, epq_lost;
 };
 
+struct emu_ctl_nic {
+	uint32_t position;
+	uint32_t nic_id;
+	uint32_t regions;
+	uint32_t modelled;   /* 1: the translation cache is */
+	uint64_t counter[9]; /* struct emu_nic_counters, in its order */
+};
+
 struct emu_ctl_msg {
 	struct emu_ctl_head head;
 	union {
@@ -125,6 +135,7 @@ struct emu_ctl_msg {
 		struct emu_ctl_port port;
 		struct emu_ctl_share share;
 		struct emu_ctl_list list;
+		struct emu_ctl_nic nic;
 		uint8_t room[176];
 	};
 };
@@ -133,6 +144,7 @@ static_assert(sizeof(struct emu_ctl_head) == 8, "read before anything else is be
 static_assert(sizeof(struct emu_ctl_hello) == 32, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_list) == 176, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_nic) == 88, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_msg) == 184, "one size for all, so a short read is an error");
 
 #endif /* EMU_WIRE_H */

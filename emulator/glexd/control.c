@@ -250,6 +250,30 @@ static int serve_port_list(struct call *call)
 	return EMU_CTL_OK;
 }
 
+static int serve_nic_list(struct call *call)
+{
+	struct glexd *glexd = call->session->glexd;
+	uint32_t left = call->request->nic.position, n = 0;
+	struct emu_ctl_nic *out = &call->reply->nic;
+	const _Atomic uint64_t *counter;
+	const struct node *node;
+	size_t i;
+
+	while (n < glexd->node_room && (!glexd->nodes[n] || left-- > 0))
+		n++;
+	if (n == glexd->node_room)
+		return EMU_CTL_ABSENT;
+	node = glexd->nodes[n];
+	counter = (const _Atomic uint64_t *)&node->nic->counters;
+	out->position = call->request->nic.position;
+	out->nic_id = n;
+	out->regions = atomic_load_explicit(&node->nic->mmt_used, memory_order_relaxed); /* relaxed: display */
+	out->modelled = glexd->host.model;
+	for (i = 0; i < sizeof(out->counter) / sizeof(out->counter[0]); i++)
+		out->counter[i] = atomic_load_explicit(&counter[i], memory_order_relaxed); /* relaxed: display */
+	return EMU_CTL_OK;
+}
+
 static int dispatch(struct call *call)
 {
 	static int (*const serve[])(struct call *) = {
@@ -262,6 +286,7 @@ static int dispatch(struct call *call)
 		[EMU_CTL_UNSHARE] = serve_unshare,
 		[EMU_CTL_SHARE_OPEN] = serve_share_open,
 		[EMU_CTL_PORT_LIST] = serve_port_list,
+		[EMU_CTL_NIC_LIST] = serve_nic_list,
 		[EMU_CTL_INTR_OPEN] = serve_intr_open,
 		[EMU_CTL_INTR_RING] = serve_intr_ring,
 	};
@@ -271,7 +296,7 @@ static int dispatch(struct call *call)
 		return EMU_CTL_BAD;
 	if (!call->session->welcome && op != EMU_CTL_HELLO)
 		return EMU_CTL_BAD;
-	if (call->session->observer && op != EMU_CTL_PORT_LIST)
+	if (call->session->observer && op != EMU_CTL_PORT_LIST && op != EMU_CTL_NIC_LIST)
 		return EMU_CTL_BAD;
 	return serve[op](call);
 }

@@ -288,6 +288,7 @@ int dma_start(struct glexd *glexd)
 	glexd->host.ops = &host_ops;
 	glexd->host.engine = glexd->engine;
 	glexd->host.session = EMU_SESSION_GLEXD;
+	glexd->host.model = glexi_cfg()->model_atc == GLEXI_CFG_ATC_COUNT;
 	glexd->host.bounce = malloc(BOUNCE_SIZE);
 	glexd->host.bounce_size = BOUNCE_SIZE;
 	if (!glexd->host.bounce)

@@ -55,7 +55,7 @@ int node_get(struct glexd *glexd, uint32_t nic_id, struct node **node_p)
 		if (grow(&glexd->nodes, &glexd->node_room, nic_id, sizeof(glexd->nodes[0])) < 0)
 			return EMU_CTL_NO_MEMORY;
 		node = calloc(1, sizeof(*node));
-		if (!node || segment_create(&node->seg, "a NIC's memory table", sizeof(struct emu_nic)) < 0) {
+		if (!node || segment_create(&node->seg, "a NIC's memory table", EMU_NIC_SIZE(glexd->host.model)) < 0) {
 			free(node);
 			return EMU_CTL_NO_MEMORY;
 		}

@@ -10,6 +10,7 @@
 
 #include <glex.h>
 
+#include "emulator/nic/att.h"
 #include "emulator/nic/fast.h"
 
 static uint32_t nic_of(uint64_t addr)
@@ -139,13 +140,15 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 	if (status != EMU_OK)
 		return status;
 	remember(host, EMU_END_LOCAL, nic, desc->local_mh, addr_of(from), &local);
+	if (!EMU_LIKELY(!host->model))
+		emu_att_request(host, from, desc, done, n);
 	if (desc->op == EMU_OP_PUT)
 		return status_of(
 			emu_move(host, &remote, desc->rmt_offset + done, &local, desc->local_offset + done, n));
 	return status_of(emu_move(host, &local, desc->local_offset + done, &remote, desc->rmt_offset + done, n));
 }
 
-static int exec_imm_put(struct emu_host *host, const struct emu_desc *desc, const void *imm)
+static int exec_imm_put(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm)
 {
 	struct emu_region remote;
 	int status;
@@ -155,6 +158,8 @@ static int exec_imm_put(struct emu_host *host, const struct emu_desc *desc, cons
 	status = check_remote(host, desc, &remote);
 	if (status != EMU_OK || desc->len == 0)
 		return status;
+	if (!EMU_LIKELY(!host->model))
+		emu_att_request(host, from, desc, 0, desc->len);
 	return status_of(emu_move_from(host, &remote, desc->rmt_offset, imm, desc->len));
 }
 
@@ -187,7 +192,7 @@ int emu_exec(struct emu_host *host, struct emu_vport *from, const struct emu_des
 			emu_interrupts(host, from, desc);
 		return status;
 	}
-	status = desc->op == EMU_OP_IMM_PUT ? exec_imm_put(host, desc, imm)
+	status = desc->op == EMU_OP_IMM_PUT ? exec_imm_put(host, from, desc, imm)
 					    : emu_exec_move(host, from, desc, 0, desc->len);
 	return status == EMU_OK ? emu_exec_finish(host, from, desc) : status;
 }

@@ -134,24 +134,32 @@ void emu_interrupts(struct emu_host *host, struct emu_vport *from, const struct 
 /* ---- bad packets ------------------------------------------------------------ */
 
 /* In the order in which a request is checked.  0: nothing is wrong with it at the target. */
-static uint32_t why_refused(struct emu_host *host, const struct emu_desc *desc)
+static uint32_t wrong_with(struct emu_nic *nic, uint32_t ep_num, const struct emu_desc *desc)
 {
 	uint32_t access = desc->op == EMU_OP_GET ? GLEX_MEM_READ : GLEX_MEM_WRITE;
-	glex_ep_addr_t addr = {.v = desc->dst};
-	struct emu_nic *nic = host->ops->nic(host, addr.nic_id);
 	struct emu_region region;
 
-	if (!nic)
-		return 0;
 	if (!emu_mmt_find(nic, desc->rmt_mh, &region))
 		return EMU_BAD_HANDLE;
-	if (region.ep_num != addr.ep_num)
+	if (region.ep_num != ep_num)
 		return EMU_BAD_ENDPOINT;
 	if (desc->rmt_offset > region.len || desc->len > region.len - desc->rmt_offset)
 		return EMU_BAD_BOUNDS;
 	if (region.key != desc->rmt_key)
 		return EMU_BAD_KEY;
 	return region.access & access ? 0 : EMU_BAD_ACCESS;
+}
+
+static uint32_t why_refused(struct emu_host *host, const struct emu_desc *desc)
+{
+	glex_ep_addr_t addr = {.v = desc->dst};
+	struct emu_nic *nic = host->ops->nic(host, addr.nic_id);
+	uint32_t cause = nic ? wrong_with(nic, addr.ep_num, desc) : 0;
+
+	if (cause)
+		atomic_fetch_add_explicit(&nic->counters.refused[cause - 1], 1,
+					  memory_order_relaxed); /* relaxed: counter */
+	return cause;
 }
 
 static bool is_full(const struct emu_ring *ring)

@@ -57,6 +57,7 @@ enum emu_end { EMU_END_LOCAL = 0, EMU_END_REMOTE = 1 };
 struct emu_host {
 	const struct emu_host_ops *ops;
 	struct emu_engine *engine;
+	uint32_t model;	       /* 1: the NICs have translation caches that each access walks through (att.h) */
 	uint32_t session;      /* claims slots under this name, and reaches its own regions directly */
 	unsigned char *bounce; /* for moves between two private memories; NULL where that cannot be */
 	uint64_t bounce_size;

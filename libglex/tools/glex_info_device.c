@@ -102,6 +102,45 @@ static void list_ports(struct nic_ctl *ctl, json_t *glexd)
 		info_set(glexd, "error", json_string("glexd stopped answering"));
 }
 
+/* In the order of struct emu_nic_counters. */
+static const char *const nic_counters[] = {
+	"passed",	  "refused_handle", "refused_endpoint", "refused_bounds", "refused_key",
+	"refused_access", "att_hit",	    "att_miss",		"att_evicted",
+};
+
+#define NIC_COUNTERS (sizeof(nic_counters) / sizeof(nic_counters[0]))
+
+static_assert(sizeof(((struct emu_ctl_nic *)0)->counter) == NIC_COUNTERS * sizeof(uint64_t), "each has its name");
+
+static json_t *nic_object(const struct emu_ctl_nic *list)
+{
+	json_t *nic = json_object(), *counted = json_object();
+
+	for (size_t i = 0; i < NIC_COUNTERS; i++)
+		info_set(counted, nic_counters[i], json_integer((json_int_t)list->counter[i]));
+	info_set(nic, "nic_id", json_integer(list->nic_id));
+	info_set(nic, "regions", json_integer(list->regions));
+	info_set(nic, "atc_modelled", json_boolean(list->modelled));
+	info_set(nic, "counters", counted);
+	return nic;
+}
+
+static void list_nics(struct nic_ctl *ctl, json_t *glexd)
+{
+	json_t *nics = json_array();
+	struct emu_ctl_msg msg;
+	uint32_t position = 0;
+
+	for (;;) {
+		memset(&msg, 0, sizeof(msg));
+		msg.nic.position = position++;
+		if (nic_ctl_call(ctl, EMU_CTL_NIC_LIST, &msg, -1, NULL) != EMU_CTL_OK)
+			break;
+		json_array_append_new(nics, nic_object(&msg.nic));
+	}
+	info_set(glexd, "nics", nics);
+}
+
 /* NULL: there is one and it will not have us; the library said why. */
 static json_t *observe(void)
 {
@@ -120,6 +159,7 @@ static json_t *observe(void)
 	info_set(glexd, "running", json_boolean(ret == GLEX_SUCCESS));
 	if (ret == GLEX_SUCCESS) {
 		info_set(glexd, "pid", json_integer(welcome.glexd_pid));
+		list_nics(&ctl, glexd);
 		list_ports(&ctl, glexd);
 		nic_ctl_close(&ctl);
 	}
@@ -252,9 +292,24 @@ static void print_port(const json_t *port, FILE *out)
 	fprintf(out, "%s\n", shown ? "" : "no traffic");
 }
 
+/* A line: regions, and the counters that are not 0. */
+static void print_nic(const json_t *nic, FILE *out)
+{
+	json_t *counted = json_object_get(nic, "counters");
+
+	fprintf(out, "nic %" JSON_INTEGER_FORMAT "  regions %" JSON_INTEGER_FORMAT "/%u", number(nic, "nic_id"),
+		number(nic, "regions"), EMU_MMT_UNITS);
+	for (size_t i = 0; i < NIC_COUNTERS; i++) {
+		if (number(counted, nic_counters[i]))
+			fprintf(out, "  %s %" JSON_INTEGER_FORMAT, nic_counters[i], number(counted, nic_counters[i]));
+	}
+	fprintf(out, "%s\n", json_is_true(json_object_get(nic, "atc_modelled")) ? "" : "  (GLEX_MODEL_ATC is off)");
+}
+
 static void print_glexd(const json_t *glexd, FILE *out)
 {
 	const json_t *ports = json_object_get(glexd, "ports"), *port;
+	const json_t *nics = json_object_get(glexd, "nics"), *nic;
 	size_t i;
 
 	if (!json_is_true(json_object_get(glexd, "running"))) {
@@ -264,6 +319,7 @@ static void print_glexd(const json_t *glexd, FILE *out)
 	}
 	fprintf(out, "glexd   pid %" JSON_INTEGER_FORMAT " at %s, %zu ports in use\n", number(glexd, "pid"),
 		info_text(glexd, "socket"), json_array_size(ports));
+	json_array_foreach(nics, i, nic) print_nic(nic, out);
 	json_array_foreach(ports, i, port) print_port(port, out);
 	if (*info_text(glexd, "error"))
 		fprintf(out, "%s\n", info_text(glexd, "error"));

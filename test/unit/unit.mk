@@ -10,6 +10,7 @@ test_stress_ring_LDADD = emulator/nic/libemunic.la -lpthread
 if HAVE_CHECK
 glex_model_tests = \
 	test/unit/test_copy \
+	test/unit/test_att \
 	test/unit/test_exec \
 	test/unit/test_memwatch \
 	test/unit/test_fast \
@@ -38,6 +39,9 @@ glex_model_libs = emulator/nic/libemunic.la $(CHECK_LIBS) -lpthread
 test_unit_test_copy_SOURCES = test/unit/test_copy.c test/unit/unit.h
 test_unit_test_copy_CFLAGS = $(glex_model_cflags)
 test_unit_test_copy_LDADD = $(glex_model_libs)
+test_unit_test_att_SOURCES = test/unit/test_att.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
+test_unit_test_att_CFLAGS = $(glex_model_cflags)
+test_unit_test_att_LDADD = $(glex_model_libs)
 test_unit_test_exec_SOURCES = test/unit/test_exec.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
 test_unit_test_exec_CFLAGS = $(glex_model_cflags)
 test_unit_test_exec_LDADD = $(glex_model_libs)

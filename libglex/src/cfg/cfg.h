@@ -37,6 +37,8 @@ enum glexi_monitor {
 /* GLEX_SHARE_FILES. */
 enum glexi_share { GLEXI_SHARE_NO, GLEXI_SHARE_SEALED, GLEXI_SHARE_YES };
 
+enum { GLEXI_CFG_ATC_OFF, GLEXI_CFG_ATC_COUNT };
+
 /*
  * The values in force.  Strings are never NULL ("" where unset) and live as
  * long as the process.  Sizes are bytes, times are in the unit of their row,
@@ -67,6 +69,11 @@ struct glexi_cfg {
 
 	/* how it is learnt that memory changes */
 	int mem_monitor; /* enum glexi_monitor */
+
+	/* the model of the NIC and its limits */
+	int model_atc; /* GLEXI_CFG_ATC_* */
+	uint64_t max_regions;
+	uint64_t max_locked; /* 0: no limit */
 
 	/* diagnostics */
 	int log_level; /* enum glexi_log_level */

@@ -35,6 +35,12 @@ static const char *const monitors[] = {
 static const char *const share_files[] = {
 	[GLEXI_SHARE_NO] = "no", [GLEXI_SHARE_SEALED] = "sealed", [GLEXI_SHARE_YES] = "yes", NULL};
 
+static const char *const atc_models[] = {
+	[GLEXI_CFG_ATC_OFF] = "off",
+	[GLEXI_CFG_ATC_COUNT] = "count",
+	NULL,
+};
+
 /* The offset of a member, after a check of its type that costs nothing at run time. */
 #define AT(member, ctype)                                                                                              \
 	(offsetof(struct glexi_cfg, member) + 0 * sizeof(_Generic(((struct glexi_cfg *)0)->member, ctype : 0)))
@@ -99,6 +105,14 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	/* changes of memory */
 	ENUM("GLEX_MEM_MONITOR", mem_monitor, "auto", monitors,
 	     "how it is noticed that memory is unmapped: by libglex-memhooks.so, by userfaultfd, explicit (the program tells), auto (the first of these that works), or off (nothing is cached)"),
+
+	/* the model of the NIC and its limits */
+	ENUM("GLEX_MODEL_ATC", model_atc, "off", atc_models,
+	     "model the NIC's cache of address translations: each access to a region looks its pages up, glex_info -d shows hits and misses; read by glexd"),
+	UINT("GLEX_MAX_REGIONS", max_regions, "4096", 1, 4096, "regions",
+	     "how many regions this process may have registered at a time; all processes of a node share its 4096"),
+	SIZE("GLEX_MAX_LOCKED", max_locked, "0", 0, UINT64_MAX,
+	     "how much memory this process may have registered at a time, in whole pages, as ulimit -l on the hardware; 0: no limit"),
 
 	/* diagnostics */
 	ENUM("GLEX_LOG_LEVEL", log_level, "warn", log_levels, "the least important kind of message that is printed"),

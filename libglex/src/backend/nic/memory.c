@@ -94,8 +94,11 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 		.kind = EMU_KIND_PRIVATE,
 	};
 
+	if (!nic_quota_take(nep, addr, len))
+		return GLEX_NO_MEM_RESOURCE;
 	if (enter(dev, addr, &region, &mh->v))
 		return GLEX_SUCCESS;
+	nic_quota_give(nep, region.addr, len);
 	glexi_warn_once(
 		dev->welcome.nic_id,
 		"the memory table of NIC %u is full: %u regions; deregister some, or spread processes over more "
@@ -104,7 +107,7 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 	return GLEX_NO_MEM_RESOURCE;
 }
 
-/* As emu_mmt_revoke; the object of a file is told. */
+/* As emu_mmt_revoke; the object of a file and the quota are told. */
 static bool leave(struct nic_ep *nep, uint64_t handle)
 {
 	struct nic_device *dev = nep->dev;
@@ -112,13 +115,19 @@ static bool leave(struct nic_ep *nep, uint64_t handle)
 	struct emu_region region;
 	bool left;
 
-	if (!emu_mmt_find(dev->nic, handle, &region) || region.kind != EMU_KIND_FILE)
-		return emu_mmt_revoke(dev->nic, handle, session, num);
-	pthread_mutex_lock(&dev->lock);
-	left = emu_mmt_revoke(dev->nic, handle, session, num);
+	if (!emu_mmt_find(dev->nic, handle, &region))
+		return false;
+	if (region.kind != EMU_KIND_FILE) {
+		left = emu_mmt_revoke(dev->nic, handle, session, num);
+	} else {
+		pthread_mutex_lock(&dev->lock);
+		left = emu_mmt_revoke(dev->nic, handle, session, num);
+		if (left)
+			nic_file_put(dev, region.map);
+		pthread_mutex_unlock(&dev->lock);
+	}
 	if (left)
-		nic_file_put(dev, region.map);
-	pthread_mutex_unlock(&dev->lock);
+		nic_quota_give(nep, region.addr, region.len);
 	return left;
 }
 

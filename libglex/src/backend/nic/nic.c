@@ -246,7 +246,8 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	nep->host.ops = &nic_host_ops;
 	nep->host.engine = dev->engine;
 	nep->host.session = dev->welcome.session;
-	nep->host.known = nep->known;
+	nep->host.model = dev->nic->seg.total_size >= EMU_NIC_SIZE(true);
+	nep->host.known = nep->host.model ? NULL : nep->known; /* what is modelled takes the long way */
 	nic_intr_init(nep);
 	set_up(ep, nep, &msg.port);
 	pthread_mutex_lock(&dev->ep_lock);
@@ -273,6 +274,7 @@ static void ep_destroy(struct glexi_ep *ep)
 	pthread_mutex_unlock(&dev->ep_lock);
 	nic_peer_remove_port(nep);
 	nic_intr_destroy(nep);
+	nic_quota_give_all(nep);
 	free(nep);
 }
 

@@ -102,6 +102,12 @@ struct nic_hot {
 	bool collapsed; /* the kernel was asked for huge pages */
 };
 
+/* What is registered; counted for GLEX_MAX_REGIONS and GLEX_MAX_LOCKED. */
+struct nic_quota {
+	_Atomic uint64_t regions;
+	_Atomic uint64_t bytes; /* of whole pages */
+};
+
 struct nic_device {
 	struct nic_ctl ctl;
 	struct glexi_device *dev;
@@ -118,6 +124,7 @@ struct nic_device {
 	struct nic_grave *graveyard;
 	LIST_HEAD(, nic_alloc) allocs;
 	LIST_HEAD(, nic_file) files;
+	struct nic_quota quota;
 	_Atomic uint32_t alloc_count; /* so that registering costs no lock where nothing was allocated */
 	int vma_fd;		      /* of nic_vma_open */
 	struct nic_hot hot[NIC_HOT];  /* by a hash of the address; under lock */
@@ -131,11 +138,7 @@ struct nic_ep {
 	struct emu_vport port;
 	uint64_t port_size;
 	struct nic_port_view *own; /* the same port in the tree; NULL: it is not there */
-	pthread_mutex_t intr_lock; /* the four below */
-	_Atomic int intr_fd;	   /* eventfd; -1: the program has not asked for it */
-	int poll_fd;		   /* what it polls: that, and the end of glexd */
-	uint32_t arm_turn;
-	uint32_t err_logged; /* up to here asynchronous errors are on stderr */
+	uint32_t err_logged;	   /* up to here asynchronous errors are on stderr */
 	/* the last peer: most requests go where the one before went */
 	uint64_t last_addr; /* glex_ep_addr_t.v */
 	uint32_t last_nic_id;
@@ -143,6 +146,12 @@ struct nic_ep {
 	struct nic_port_view *last_port;
 	struct nic_view *last_nic;
 	alignas(64) struct emu_known known[2 * EMU_KNOWN]; /* regions; under the post lock */
+	/* seldom touched */
+	struct nic_quota quota;
+	pthread_mutex_t intr_lock; /* the three below */
+	_Atomic int intr_fd;	   /* eventfd; -1: the program has not asked for it */
+	int poll_fd;		   /* what it polls: that, and the end of glexd */
+	uint32_t arm_turn;
 };
 
 static inline struct nic_ep *nic_ep_of(struct emu_host *host)
@@ -172,6 +181,12 @@ glex_ret_t nic_ep_fd(struct glexi_ep *ep, int *fd_p);
 void nic_ep_fd_clear(struct glexi_ep *ep);
 glex_ret_t nic_ep_arm(struct glexi_ep *ep, uint32_t what);
 bool nic_host_interrupt(struct emu_host *host, struct emu_port *port);
+
+/* quota.c: false: a limit is in the way, which has been logged */
+bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len);
+void nic_quota_give(struct nic_ep *nep, uint64_t addr, uint64_t len);
+/* The endpoint goes, and its regions with it. */
+void nic_quota_give_all(struct nic_ep *nep);
 
 /* memory.c: regions */
 glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);

@@ -458,7 +458,7 @@ static void free_nic(struct nic_view *nic)
 			free_ports(page->port, PORT_PAGE);
 		free(page);
 	}
-	munmap(nic->nic, sizeof(*nic->nic));
+	munmap(nic->nic, nic->nic->seg.total_size);
 	free(nic);
 }
 
