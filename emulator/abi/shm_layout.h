@@ -198,12 +198,12 @@ struct emu_port_counters {
  * The word `sleepers`: 0 while nobody wants to be woken, which is all that a
  * sender looks at.
  */
-#define EMU_SLEEPERS  0x0000ffffu /* threads asleep on doorbell, or about to be */
-#define EMU_ARM_MP    0x00010000u /* the next MP makes the descriptor readable */
-#define EMU_ARM_EVENT 0x00020000u
+#define EMU_SLEEPERS  UINT64_C(0x0ffff) /* threads asleep on doorbell, or about to be */
+#define EMU_ARM_MP    UINT64_C(0x10000) /* the next MP makes the descriptor readable */
+#define EMU_ARM_EVENT UINT64_C(0x20000)
 #define EMU_ARM_WHAT  (EMU_ARM_MP | EMU_ARM_EVENT)
-#define EMU_ARM_TURN  0x00040000u /* from here up: which arming this is */
-#define EMU_ARM_PART  0xffff0000u
+#define EMU_ARM_TURN  UINT64_C(0x40000) /* from here up: which arming this is */
+#define EMU_ARM_PART  (~EMU_SLEEPERS)
 
 enum emu_port_state { EMU_PORT_OPEN = 1, EMU_PORT_CLOSED = 2 };
 
@@ -223,9 +223,10 @@ struct emu_port {
 	uint64_t eq_log, eq_slots;
 	uint64_t err_log, err_slots;
 	uint64_t dq_slots;
-	_Atomic uint32_t state;	   /* enum emu_port_state; every sender reads this line, hardly anybody writes it */
-	_Atomic uint32_t sleepers; /* see EMU_SLEEPERS */
-	uint8_t pad1[EMU_LINE - 8];
+	_Atomic uint32_t state; /* enum emu_port_state; every sender reads this line, hardly anybody writes it */
+	uint32_t reserved1;
+	_Atomic uint64_t sleepers; /* see EMU_SLEEPERS */
+	uint8_t pad1[EMU_LINE - 16];
 	_Atomic uint32_t doorbell; /* futex word */
 	_Atomic uint32_t intr;	   /* 1: the owner has a descriptor that interrupts make readable */
 	uint8_t pad2[EMU_LINE - 8];

@@ -11,12 +11,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glex.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -114,8 +116,27 @@ static bool is_stale(const char *name, const struct sockaddr_un *addr, socklen_t
 	return refused;
 }
 
+/*
+ * Locks the directory of a path: of several that find a stale socket, only one
+ * at a time may look, remove it and listen in its place.  -1: there is nothing
+ * to lock, for an abstract name or a directory that is missing.
+ */
+static int lock_place(const char *name)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int fd;
+
+	if (name[0] == '@' || strlen(name) >= sizeof(path))
+		return -1;
+	strcpy(path, name);
+	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		flock(fd, LOCK_EX);
+	return fd;
+}
+
 /* 0, or -1 with errno: EADDRINUSE when another glexd has the name. */
-static int listen_on(struct glexd *glexd)
+static int bind_and_listen(struct glexd *glexd)
 {
 	struct sockaddr_un addr;
 	socklen_t len;
@@ -141,6 +162,16 @@ static int listen_on(struct glexd *glexd)
 	}
 	glexd->listener = fd;
 	return 0;
+}
+
+static int listen_on(struct glexd *glexd)
+{
+	int place = lock_place(glexd->socket), ret = bind_and_listen(glexd), error = errno;
+
+	if (place >= 0)
+		close(place);
+	errno = error;
+	return ret;
 }
 
 /* Into the background: no terminal, and nobody who reads the starter's output waits for us. */

@@ -44,10 +44,10 @@ static bool is_empty(const struct emu_ring_ctl *ctl)
 
 /* ---- waking ---------------------------------------------------------------- */
 
-void emu_arm(struct emu_port *port, uint32_t what, uint32_t turn)
+void emu_arm(struct emu_port *port, uint64_t what, uint64_t turn)
 {
-	uint32_t part = what ? (what & EMU_ARM_WHAT) | turn * EMU_ARM_TURN : 0;
-	uint32_t word = atomic_load_explicit(&port->sleepers, memory_order_relaxed); /* relaxed: the CAS tells */
+	uint64_t part = what ? (what & EMU_ARM_WHAT) | turn * EMU_ARM_TURN : 0;
+	uint64_t word = atomic_load_explicit(&port->sleepers, memory_order_relaxed); /* relaxed: the CAS tells */
 
 	while (!atomic_compare_exchange_weak_explicit(&port->sleepers, &word, (word & EMU_SLEEPERS) | part,
 						      memory_order_seq_cst, memory_order_relaxed)) /* ARM-R1 */
@@ -55,15 +55,15 @@ void emu_arm(struct emu_port *port, uint32_t what, uint32_t turn)
 }
 
 /* Did any of what `word` was armed for come? */
-static bool has_come(const struct emu_port *port, uint32_t word)
+static bool has_come(const struct emu_port *port, uint64_t word)
 {
 	return (word & EMU_ARM_MP && !is_empty(&port->mpq)) || (word & EMU_ARM_EVENT && !is_empty(&port->eq));
 }
 
 /* Who arms again meanwhile has seen the queue after that, so this disarms nothing but what it has answered. */
-static void answer(struct emu_host *host, struct emu_port *port, uint32_t armed)
+static void answer(struct emu_host *host, struct emu_port *port, uint64_t armed)
 {
-	uint32_t word = armed;
+	uint64_t word = armed;
 
 	if (!host->ops->interrupt(host, port))
 		return;
@@ -75,7 +75,7 @@ static void answer(struct emu_host *host, struct emu_port *port, uint32_t armed)
 
 void emu_wake(struct emu_host *host, struct emu_port *port)
 {
-	uint32_t word = atomic_load_explicit(&port->sleepers, memory_order_relaxed); /* relaxed: see emu_ring_bell */
+	uint64_t word = atomic_load_explicit(&port->sleepers, memory_order_relaxed); /* relaxed: see emu_ring_bell */
 
 	if (word & EMU_SLEEPERS)
 		host->ops->wake(host, port);

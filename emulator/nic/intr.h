@@ -55,7 +55,7 @@ void emu_interrupts(struct emu_host *host, struct emu_vport *from, const struct 
 void emu_record_bad(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, int status);
 
 /* (Un)arms the port's descriptor for EMU_ARM_*; turn: another number each time.  The caller then orders memory. */
-void emu_arm(struct emu_port *port, uint32_t what, uint32_t turn);
+void emu_arm(struct emu_port *port, uint64_t what, uint64_t turn);
 
 /* Whatever senders left undone that died: wakes all who wait on the port. */
 void emu_wake_after_death(struct emu_host *host, struct emu_vport *to);

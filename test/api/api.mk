@@ -10,6 +10,7 @@ glex_api_stories = \
 	test/integ/10_autostart.sh \
 	test/integ/20_kill_client.sh \
 	test/integ/30_kill_glexd.sh \
+	test/integ/35_stale_path.sh \
 	test/integ/40_leftovers.sh \
 	test/integ/50_refusals.sh \
 	test/integ/60_hostile.sh

@@ -68,6 +68,13 @@ static void fake_wake(struct emu_host *host, struct emu_port *port)
 	fake.woken = port;
 }
 
+static bool fake_interrupt(struct emu_host *host, struct emu_port *port)
+{
+	(void)host;
+	atomic_fetch_add(&fake.interrupts, 1);
+	return !fake.on_interrupt || fake.on_interrupt(port);
+}
+
 static const struct emu_host_ops ops = {
 	.port = fake_port,
 	.nic = fake_nic,
@@ -75,6 +82,7 @@ static const struct emu_host_ops ops = {
 	.read = fake_read,
 	.write = fake_write,
 	.wake = fake_wake,
+	.interrupt = fake_interrupt,
 };
 
 /* ---- the two sides ------------------------------------------------------- */

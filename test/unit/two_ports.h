@@ -42,6 +42,8 @@ struct fake {
 	struct emu_host host;
 	enum emu_reach reach; /* what read and write answer */
 	int writes, wakes;
+	_Atomic int interrupts;
+	bool (*on_interrupt)(struct emu_port *port); /* what the descriptor's write does besides; NULL: works */
 	struct emu_port *woken;
 	bool no_port, no_nic;
 	bool order_kept; /* at each write there was no event yet */

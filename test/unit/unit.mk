@@ -14,6 +14,7 @@ glex_model_tests = \
 	test/unit/test_exec \
 	test/unit/test_memwatch \
 	test/unit/test_fast \
+	test/unit/test_intr \
 	test/unit/test_mmt \
 	test/unit/test_move \
 	test/unit/test_queue \
@@ -51,6 +52,9 @@ test_unit_test_memwatch_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg
 test_unit_test_fast_SOURCES = test/unit/test_fast.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
 test_unit_test_fast_CFLAGS = $(glex_model_cflags)
 test_unit_test_fast_LDADD = $(glex_model_libs)
+test_unit_test_intr_SOURCES = test/unit/test_intr.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
+test_unit_test_intr_CFLAGS = $(glex_model_cflags)
+test_unit_test_intr_LDADD = $(glex_model_libs)
 test_unit_test_mmt_SOURCES = test/unit/test_mmt.c test/unit/unit.h
 test_unit_test_mmt_CFLAGS = $(glex_model_cflags)
 test_unit_test_mmt_LDADD = $(glex_model_libs)

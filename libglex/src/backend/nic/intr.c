@@ -140,7 +140,7 @@ void nic_ep_fd_clear(struct glexi_ep *ep)
 glex_ret_t nic_ep_arm(struct glexi_ep *ep, uint32_t what)
 {
 	struct nic_ep *nep = ep->be;
-	uint32_t bits = (what & GLEX_ARM_MP ? EMU_ARM_MP : 0) | (what & GLEX_ARM_EVENT ? EMU_ARM_EVENT : 0);
+	uint64_t bits = (what & GLEX_ARM_MP ? EMU_ARM_MP : 0) | (what & GLEX_ARM_EVENT ? EMU_ARM_EVENT : 0);
 	glex_ret_t ret;
 
 	pthread_mutex_lock(&nep->intr_lock);

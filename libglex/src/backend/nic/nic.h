@@ -151,7 +151,7 @@ struct nic_ep {
 	pthread_mutex_t intr_lock; /* the three below */
 	_Atomic int intr_fd;	   /* eventfd; -1: the program has not asked for it */
 	int poll_fd;		   /* what it polls: that, and the end of glexd */
-	uint32_t arm_turn;
+	uint64_t arm_turn;
 };
 
 static inline struct nic_ep *nic_ep_of(struct emu_host *host)
