@@ -24,6 +24,10 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/core/mem.c \
 	libglex/src/core/memwatch.c \
 	libglex/src/core/memwatch.h \
+	libglex/src/core/monitor.h \
+	libglex/src/core/monitor_hooks.c \
+	libglex/src/core/monitor_uffd.c \
+	libglex/memhooks/memhooks.h \
 	libglex/src/core/mpq.c \
 	libglex/src/core/eq.c \
 	libglex/src/core/wait.c \
@@ -43,16 +47,29 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/promote.c \
 	libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h \
 	libglex/src/backend/nic/quota.c \
-	libglex/src/backend/nic/post.c
+	libglex/src/backend/nic/post.c \
+	libglex/src/rcache/rcache.h \
+	libglex/src/rcache/rcache.c \
+	libglex/src/rcache/index.c \
+	libglex/src/rcache/maps.c \
+	libglex/src/rcache/miss.c
 libglex_libglex_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
 libglex_libglex_la_LIBADD = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la -lpthread
-libglex_libglex_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(GLEX_VERSION_INFO) -no-undefined
+libglex_libglex_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(GLEX_VERSION_INFO) -no-undefined -Wl,-z,nodelete
 if HAVE_VERSION_SCRIPT
 if !SANITIZED
 libglex_libglex_la_LDFLAGS += -Wl,--version-script=$(top_srcdir)/libglex/libglex.map
 endif
 endif
 libglex_libglex_la_DEPENDENCIES = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la $(top_srcdir)/libglex/libglex.map
+
+# ---- hooks --------------------------------------------------------------------
+# Before the C library, which no sanitizer expects to be instrumented.
+lib_LTLIBRARIES += libglex/libglex-memhooks.la
+libglex_libglex_memhooks_la_SOURCES = libglex/memhooks/memhooks.c libglex/memhooks/memhooks.h
+libglex_libglex_memhooks_la_CFLAGS = $(GLEX_WARN) -fvisibility=hidden -fno-builtin
+libglex_libglex_memhooks_la_LDFLAGS = -avoid-version -no-undefined -Wl,-z,nodelete
+libglex_libglex_memhooks_la_LIBADD = -ldl
 
 # ---- tools ------------------------------------------------------------------
 bin_PROGRAMS += libglex/tools/glex_info libglex/tools/glex_perf

@@ -143,6 +143,106 @@ glex_ret_t glex_ep_poll_bad_packet(glex_ep_handle_t ep, uint32_t *num, struct gl
  */
 glex_ret_t glex_config_uint(const char *name, uint64_t *value_p);
 
+/* ---- registration cache -------------------------------------------------- */
+
+/*
+ * Regions that are kept registered after their use, for those who send from the
+ * same buffers again and again.  A cache belongs to one endpoint:
+ *
+ *      glex_rcache_get(rc, buf, len, GLEX_MEM_READ, &region);
+ *      ... region.mh and region.offset in requests, or sent to a peer ...
+ *      glex_rcache_put(rc, &region);
+ *
+ * get returns a region that covers the buffer: one that is cached (some ten
+ * nanoseconds), or a new one of the buffer's whole pages, merged with cached
+ * ones that it overlaps or touches.  So peers who hold the handle may reach more
+ * than the buffer: its pages, and its neighbours', with the rights that any of
+ * the overlapping ones was asked for.  Between get and put the region stays
+ * registered whatever happens, and the buffer must stay mapped.
+ *
+ * A cached region must not outlive what it was made from.  A region that is
+ * reached by its address (attach: what glex_register_mem usually makes of
+ * private memory) cannot: peers find there whatever the process has mapped
+ * there when they come.  One that names a shared object can: if its pages are
+ * unmapped and others mapped in the same place, peers would still reach the
+ * object.  Memory of glex_alloc is such an object, and glex_free tells the
+ * caches.  For all others something must notice munmap, mremap, madvise, ...:
+ * GLEX_MEM_MONITOR of glex_env(7) says what.  Where nothing does, such regions
+ * are registered for each get and deregistered by its put.
+ *
+ * Thread-safe, on an endpoint of any kind, whatever glex_single_threaded says.
+ */
+typedef struct glex_rcache *glex_rcache_handle_t;
+
+enum glex_rcache_attr_field {
+	GLEX_RCACHE_ATTR_MAX_COUNT = 1,
+	GLEX_RCACHE_ATTR_MAX_SIZE = 2,
+};
+
+struct glex_rcache_attr {
+	uint64_t field_mask; /* the members that are set; of the others GLEX_RCACHE_MAX_COUNT and MAX_SIZE hold */
+	uint64_t max_count;  /* regions kept */
+	uint64_t max_size;   /* bytes they cover together */
+};
+
+struct glex_rcache_region {
+	glex_mem_handle_t mh;
+	uint32_t offset; /* of the buffer in the region */
+	uint32_t slot;	 /* for put */
+};
+
+/* attr may be NULL.  NO_MEM_RESOURCE: no memory.  Destroy it before its endpoint. */
+glex_ret_t glex_rcache_create(glex_ep_handle_t ep, const struct glex_rcache_attr *attr, glex_rcache_handle_t *rc_p);
+
+/* Deregisters everything, also what was not put back: no request may be using it. */
+glex_ret_t glex_rcache_destroy(glex_rcache_handle_t rc);
+
+/*
+ * A region that covers [addr, addr+len), at most 4 GiB less a page, with at
+ * least these rights (enum glex_mem_flag; 0: only for the own side of requests).
+ * GLEX_NO_MEM_RESOURCE: the NIC's table is full and nothing idle is left in
+ * this cache: put something back, or do without.  Never waits for other users.
+ */
+glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, int32_t flag,
+			   struct glex_rcache_region *region);
+
+/* Once for each get.  GLEX_INVALID_PARAM: it was not got, or put already. */
+glex_ret_t glex_rcache_put(glex_rcache_handle_t rc, const struct glex_rcache_region *region);
+
+/*
+ * Says that [addr, addr+len) is about to be unmapped, or was, or that its pages
+ * change in another way that no monitor sees: no cache of the process returns a
+ * region made before.  Needs no device; may be called anywhere, also inside an
+ * allocator or a signal handler.  INVALID_PARAM: len is 0, or too large.
+ */
+glex_ret_t glex_mem_invalidate(void *addr, uint64_t len);
+
+enum glex_mem_monitor {
+	GLEX_MEM_MONITOR_NONE, /* only what cannot become wrong is cached */
+	GLEX_MEM_MONITOR_HOOKS,
+	GLEX_MEM_MONITOR_USERFAULTFD,
+	GLEX_MEM_MONITOR_EXPLICIT,
+};
+
+enum glex_rcache_stats_field { GLEX_RCACHE_STATS_ALL = 1 };
+
+struct glex_rcache_stats {
+	uint64_t field_mask;  /* set by the call: what it knows of */
+	uint64_t hits;	      /* gets answered by a cached region */
+	uint64_t misses;      /* all others */
+	uint64_t merges;      /* misses that took cached regions into the new one */
+	uint64_t uncached;    /* misses whose region lasted only until its put */
+	uint64_t evicted;     /* regions dropped for want of room */
+	uint64_t invalidated; /* regions of which at least a part was dropped because memory changed */
+	uint64_t count;	      /* regions cached now, */
+	uint64_t size;	      /* bytes they cover, */
+	uint64_t in_use;      /* and regions between get and put */
+	uint64_t registered;  /* regions of this cache in the NIC's table */
+	uint64_t monitor;     /* enum glex_mem_monitor: what is on, or comes on with the first region that needs it */
+};
+
+glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *stats);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

@@ -18,6 +18,7 @@ glex_man_pages = \
 	libglex/man/glex_coll.3 \
 	libglex/man/glex_alloc.3 \
 	libglex/man/glex_ep_fd.3 \
+	libglex/man/glex_rcache_get.3 \
 	libglex/man/glex.7 \
 	libglex/man/glexd.8
 
@@ -51,7 +52,12 @@ glex_man_aliases = \
 	libglex/man/glex_ep_poll_bad_packet.3 \
 	libglex/man/glex_free.3 \
 	libglex/man/glex_config_uint.3 \
-	libglex/man/glex_single_threaded.3
+	libglex/man/glex_single_threaded.3 \
+	libglex/man/glex_rcache_create.3 \
+	libglex/man/glex_rcache_destroy.3 \
+	libglex/man/glex_rcache_put.3 \
+	libglex/man/glex_rcache_query.3 \
+	libglex/man/glex_mem_invalidate.3
 
 glex_man_made = $(glex_man_pages) $(glex_man_aliases) libglex/man/glex_env.7
 

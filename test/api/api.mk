@@ -42,6 +42,8 @@ glex_api_tests = \
 	test/api/test_api_order \
 	test/api/test_api_post \
 	test/api/test_api_share \
+	test/api/test_api_rcache \
+	test/api/test_api_rcache_gone \
 	test/api/test_api_wait
 check_PROGRAMS += $(glex_api_tests)
 TESTS += $(glex_api_tests)
@@ -77,6 +79,19 @@ test_api_test_api_post_CFLAGS = $(glex_api_cflags)
 test_api_test_api_post_LDADD = $(glex_api_ldadd)
 test_api_test_api_share_CFLAGS = $(glex_api_cflags)
 test_api_test_api_share_LDADD = $(glex_api_ldadd)
+EXTRA_DIST += test/api/rcache_bench.h
+test_api_test_api_rcache_CFLAGS = $(glex_api_cflags)
+test_api_test_api_rcache_LDADD = $(glex_api_ldadd)
+test_api_test_api_rcache_gone_CFLAGS = $(glex_api_cflags)
+test_api_test_api_rcache_gone_LDADD = $(glex_api_ldadd)
+# The same with libglex-memhooks in the process.  The sanitizers' allocators cannot be seen by hooks.
+if !SANITIZED
+check_PROGRAMS += test/api/test_api_rcache_hooks
+TESTS += test/api/test_api_rcache_hooks
+endif
+test_api_test_api_rcache_hooks_SOURCES = test/api/test_api_rcache_gone.c
+test_api_test_api_rcache_hooks_CFLAGS = $(glex_api_cflags) -DWITH_HOOKS
+test_api_test_api_rcache_hooks_LDADD = libglex/libglex-memhooks.la $(glex_api_ldadd)
 test_api_test_api_wait_CFLAGS = $(glex_api_cflags)
 test_api_test_api_wait_LDADD = $(glex_api_ldadd)
 endif

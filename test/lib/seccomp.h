@@ -9,4 +9,7 @@
 /* 0, or -1 with errno: the kernel has no such filters. */
 int forbid_attach(void);
 
+/* Likewise one that gets no userfaultfd. */
+int forbid_userfaultfd(void);
+
 #endif /* TEST_SECCOMP_H */

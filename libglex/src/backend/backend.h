@@ -22,6 +22,13 @@ struct glexi_device;
 struct glexi_ep;
 struct glexi_queue;
 
+/* What peers find in a region if the process unmaps its pages and maps others in their place. */
+enum glexi_mem_tie {
+	GLEXI_TIED_TO_ADDRESS, /* the new ones */
+	GLEXI_TIED_TO_ALLOC,   /* cannot happen: memory of alloc, unmapped by free only */
+	GLEXI_TIED_TO_OBJECT   /* the old ones */
+};
+
 /* Keep sorted.  Every member is set.  Callers have checked pointers and ranges that need no backend to judge. */
 struct glexi_be_ops {
 	const char *name;
@@ -75,6 +82,9 @@ struct glexi_be_ops {
 	 */
 	bool (*mem_promote)(struct glexi_device *dev, void *addr, uint64_t len, bool quiet);
 	glex_ret_t (*mem_register)(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
+
+	/* Of a region just registered. */
+	enum glexi_mem_tie (*mem_tie)(struct glexi_ep *ep, glex_mem_handle_t mh);
 
 	/* Connects; sets dev->be. */
 	glex_ret_t (*open)(struct glexi_device *dev);

@@ -67,8 +67,10 @@ struct glexi_cfg {
 	bool huge_pages;
 	uint64_t promote_after;
 
-	/* how it is learnt that memory changes */
+	/* the registration cache, and how it learns that memory changes */
 	int mem_monitor; /* enum glexi_monitor */
+	uint64_t rcache_entries;
+	uint64_t rcache_bytes;
 
 	/* the model of the NIC and its limits */
 	int model_atc; /* GLEXI_CFG_ATC_* */

@@ -102,9 +102,13 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	UINT("GLEX_PROMOTE_AFTER", promote_after, "8", 1, 1000000, "times",
 	     "how often the same memory is registered before it counts as used often"),
 
-	/* changes of memory */
+	/* the registration cache */
 	ENUM("GLEX_MEM_MONITOR", mem_monitor, "auto", monitors,
 	     "how it is noticed that memory is unmapped: by libglex-memhooks.so, by userfaultfd, explicit (the program tells), auto (the first of these that works), or off (nothing is cached)"),
+	UINT("GLEX_RCACHE_MAX_COUNT", rcache_entries, "1024", 1, 4096, "regions",
+	     "regions that a registration cache keeps"),
+	SIZE("GLEX_RCACHE_MAX_SIZE", rcache_bytes, "1T", 4 * K, 1024 * G * 1024,
+	     "bytes that the regions of a registration cache cover together"),
 
 	/* the model of the NIC and its limits */
 	ENUM("GLEX_MODEL_ATC", model_atc, "off", atc_models,

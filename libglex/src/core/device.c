@@ -110,6 +110,7 @@ static void free_if_unused(struct glexi_device *dev)
 		return;
 	the_device = NULL;
 	dev->ops->close(dev);
+	glexi_memwatch_stop();
 	pthread_mutex_destroy(&dev->pub.mutex);
 	free(dev);
 }

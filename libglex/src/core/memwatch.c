@@ -15,10 +15,14 @@
 #include "core/memwatch.h"
 
 #include <errno.h>
+#include <glex_ext.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 
 #include "cfg/cfg.h"
+#include "cfg/log.h"
+#include "core/monitor.h"
 
 #define SUBSCRIBERS 4
 #define BUSY	    UINT64_MAX
@@ -138,14 +142,104 @@ void glexi_memwatch_unsubscribe(struct glexi_memwatch *watch)
 
 /* ---- monitors --------------------------------------------------------------- */
 
-uint32_t glexi_memwatch_sees(void)
+#define ALL (GLEXI_SEES_UNMAP | GLEXI_SEES_DISCARD)
+
+/* What runs: chosen under the mutex, once; a monitor that stops makes it be chosen anew. */
+static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
+static struct choice {
+	_Atomic bool made;
+	_Atomic uint32_t sees;
+	_Atomic uint32_t monitor; /* enum glex_mem_monitor */
+} choice;
+
+/* Tries one; true: it runs. */
+static bool try_monitor(const char *name, const char *why_not, uint32_t monitor, uint32_t sees)
 {
-	return glexi_cfg()->mem_monitor == GLEXI_MONITOR_EXPLICIT ? GLEXI_SEES_UNMAP | GLEXI_SEES_DISCARD : 0;
+	bool asked_for = glexi_cfg()->mem_monitor != GLEXI_MONITOR_AUTO;
+
+	if (why_not) {
+		glexi_log(asked_for ? GLEXI_LOG_WARN : GLEXI_LOG_INFO, "changes of memory are not noticed by %s: %s",
+			  name, why_not);
+		return false;
+	}
+	glexi_info("changes of memory are noticed by %s", name);
+	atomic_store_explicit(&choice.monitor, monitor, memory_order_relaxed); /* relaxed: before MEMW-R6 */
+	atomic_store_explicit(&choice.sees, sees, memory_order_relaxed);       /* relaxed: before MEMW-R6 */
+	return true;
+}
+
+static bool try_hooks(void)
+{
+	return try_monitor("libglex-memhooks.so", glexi_hooks_start(), GLEX_MEM_MONITOR_HOOKS, ALL | GLEXI_SEES_BEFORE);
+}
+
+static bool try_uffd(void)
+{
+	return try_monitor("userfaultfd", glexi_uffd_start(), GLEX_MEM_MONITOR_USERFAULTFD, ALL);
+}
+
+/* Under the mutex. */
+static void choose(void)
+{
+	bool found = false;
+
+	switch (glexi_cfg()->mem_monitor) {
+	case GLEXI_MONITOR_AUTO:
+		found = (glexi_hooks_present() && try_hooks()) || try_uffd();
+		break;
+	case GLEXI_MONITOR_HOOKS:
+		found = try_hooks();
+		break;
+	case GLEXI_MONITOR_USERFAULTFD:
+		found = try_uffd();
+		break;
+	case GLEXI_MONITOR_EXPLICIT:
+		found = try_monitor("the program itself", NULL, GLEX_MEM_MONITOR_EXPLICIT, ALL);
+		break;
+	default:
+		return;
+	}
+	if (!found)
+		glexi_info("changes of memory are not noticed: only what cannot become wrong is cached");
 }
 
 uint32_t glexi_memwatch_start(void)
 {
+	if (!atomic_load_explicit(&choice.made, memory_order_acquire)) { /* MEMW-A6 */
+		pthread_mutex_lock(&choosing);
+		if (!atomic_load_explicit(&choice.made, memory_order_acquire)) /* MEMW-A6 */
+			choose();
+		atomic_store_explicit(&choice.made, true, memory_order_release); /* MEMW-R6 */
+		pthread_mutex_unlock(&choosing);
+	}
 	return glexi_memwatch_sees();
+}
+
+uint32_t glexi_memwatch_sees(void)
+{
+	return atomic_load_explicit(&choice.made, memory_order_acquire) ?	/* MEMW-A6 */
+		       atomic_load_explicit(&choice.sees, memory_order_relaxed) /* relaxed: after MEMW-A6 */
+									: 0;
+}
+
+static uint32_t running(void)
+{
+	return atomic_load_explicit(&choice.monitor, memory_order_relaxed); /* relaxed: only ever set, then unset */
+}
+
+uint32_t glexi_memwatch_monitor(void)
+{
+	int wish = glexi_cfg()->mem_monitor;
+
+	if (atomic_load_explicit(&choice.made, memory_order_acquire)) /* MEMW-A6 */
+		return running();
+	if (wish == GLEXI_MONITOR_EXPLICIT)
+		return GLEX_MEM_MONITOR_EXPLICIT;
+	if ((wish == GLEXI_MONITOR_AUTO || wish == GLEXI_MONITOR_HOOKS) && glexi_hooks_present())
+		return GLEX_MEM_MONITOR_HOOKS;
+	if ((wish == GLEXI_MONITOR_AUTO || wish == GLEXI_MONITOR_USERFAULTFD) && glexi_uffd_allowed())
+		return GLEX_MEM_MONITOR_USERFAULTFD;
+	return GLEX_MEM_MONITOR_NONE;
 }
 
 bool glexi_memwatch_caches(void)
@@ -153,24 +247,57 @@ bool glexi_memwatch_caches(void)
 	return glexi_cfg()->mem_monitor != GLEXI_MONITOR_OFF;
 }
 
+bool glexi_memwatch_wants_all(void)
+{
+	return glexi_cfg()->mem_monitor == GLEXI_MONITOR_HOOKS || glexi_cfg()->mem_monitor == GLEXI_MONITOR_USERFAULTFD;
+}
+
 bool glexi_memwatch_track(uint64_t start, uint64_t end)
 {
-	(void)start;
-	(void)end;
-	return true;
+	return running() != GLEX_MEM_MONITOR_USERFAULTFD || glexi_uffd_track(start, end);
 }
 
 bool glexi_memwatch_lags(void)
 {
-	return false;
+	return running() == GLEX_MEM_MONITOR_USERFAULTFD;
 }
 
 void glexi_memwatch_settle(void)
 {
+	if (glexi_memwatch_lags())
+		glexi_uffd_settle();
+}
+
+/* Hooks stay for ever, and cost nothing; the thread of userfaultfd does. */
+void glexi_memwatch_stop(void)
+{
+	pthread_mutex_lock(&choosing);
+	if (running() == GLEX_MEM_MONITOR_USERFAULTFD) {
+		atomic_store_explicit(&choice.made, false, memory_order_release); /* MEMW-R6 */
+		atomic_store_explicit(&choice.sees, 0, memory_order_relaxed);	  /* relaxed: nobody uses it any more */
+		atomic_store_explicit(&choice.monitor, 0, memory_order_relaxed);  /* relaxed: likewise */
+		glexi_uffd_stop();
+	}
+	pthread_mutex_unlock(&choosing);
+}
+
+void glexi_memwatch_hold(void)
+{
+	atomic_fetch_add_explicit(&open_changes, 1, memory_order_seq_cst); /* MEMW-R1 */
+}
+
+void glexi_memwatch_unhold(void)
+{
+	atomic_fetch_sub_explicit(&open_changes, 1, memory_order_release); /* MEMW-R4 */
 }
 
 void glexi_memwatch_forked(void)
 {
 	/* relaxed: the child has one thread; those that were in the middle of a change are not in it */
 	atomic_store_explicit(&open_changes, 0, memory_order_relaxed); /* relaxed: see above */
+	pthread_mutex_init(&choosing, NULL);
+	if (running() == GLEX_MEM_MONITOR_USERFAULTFD) {
+		glexi_uffd_forked();
+		choice = (struct choice){0};
+	}
 }

@@ -32,6 +32,8 @@
  * MEMW-R4     reporter  open - 1          release   MEMW-A1   the kernel is done
  * MEMW-R5     opener    slot = subscriber seq_cst   MEMW-A5   the subscriber is complete; or gone, before open is read
  * MEMW-A5     reporter  load slot         seq_cst   MEMW-R5   it may be called while the change is open
+ * MEMW-R6     chooser   made = true       release   MEMW-A6   the monitor runs; false: it is about to stop
+ * MEMW-A6     anyone    load made         acquire   MEMW-R6   what it sees may be asked
  * crash       a reporter that never ends (its process died): nobody is left to care; a fork's child starts anew
  */
 #ifndef GLEXI_MEMWATCH_H
@@ -109,7 +111,16 @@ uint32_t glexi_memwatch_start(void);
 /* What the monitor that runs sees; 0 before it is started. */
 uint32_t glexi_memwatch_sees(void);
 
-/* Nobody is to keep anything: GLEX_MEM_MONITOR=off. */
+/* enum glex_mem_monitor of glex_ext.h: the one that runs, or would if it were started. */
+uint32_t glexi_memwatch_monitor(void);
+
+/* The device is closed: nobody subscribes or caches any more, until it is opened again. */
+void glexi_memwatch_stop(void);
+
+/* The program asked for one monitor, which should then see also what is harmless. */
+bool glexi_memwatch_wants_all(void);
+
+/* False: nobody is to keep anything, GLEX_MEM_MONITOR=off. */
 bool glexi_memwatch_caches(void);
 
 /*

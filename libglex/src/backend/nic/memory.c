@@ -138,3 +138,13 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 	/* a glexd that ends takes the regions back before we know that it is gone */
 	return glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_INVALID_PARAM : GLEX_SYS_ERR;
 }
+
+enum glexi_mem_tie nic_mem_tie(struct glexi_ep *ep, glex_mem_handle_t mh)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_region region;
+
+	if (!emu_mmt_find(nep->dev->nic, mh.v, &region) || region.way == EMU_WAY_ATTACH)
+		return GLEXI_TIED_TO_ADDRESS;
+	return region.kind == EMU_KIND_ALLOC ? GLEXI_TIED_TO_ALLOC : GLEXI_TIED_TO_OBJECT;
+}

@@ -191,6 +191,7 @@ void nic_quota_give_all(struct nic_ep *nep);
 /* memory.c: regions */
 glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
 glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh);
+enum glexi_mem_tie nic_mem_tie(struct glexi_ep *ep, glex_mem_handle_t mh);
 
 /* alloc.c: memory that is shareable from the start */
 glex_ret_t nic_alloc(struct glexi_device *dev, uint64_t len, void **addr_p);

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_api_rcache_gone.c - memory that goes while it is cached: what the
+ * registration cache gives is never of memory that is no longer there.
+ *
+ * Loops run over the ways in which it may learn of changes (MONITORS).
+ */
+#include <pthread.h>
+
+#include "test/api/rcache_bench.h"
+#include "test/lib/seccomp.h"
+
+struct crowd {
+	struct bench *bench;
+	int monitor;
+	unsigned char *mem;
+	_Atomic int stop;
+	_Atomic int sent;
+};
+
+/* ---- memory that goes ----------------------------------------------------------- */
+
+static bool sees_all(int monitor)
+{
+	return monitor == EXPLICIT || monitor == USERFAULTFD || monitor == HOOKS;
+}
+
+START_TEST(rcache__get_unmapped__new_memory_in_the_same_place_is_what_peers_find)
+{
+	int monitor = _i / KINDS_OF_MEMORY, kind = _i % KINDS_OF_MEMORY, round;
+	struct glex_rcache_region region;
+	struct bench b;
+	unsigned char *mem;
+
+	bench_open(&b, monitor, NULL);
+	mem = map_kind(kind, NULL, 8 * page, 1);
+	for (round = 1; round < 20; round++) {
+		region = get_put(&b, mem, 8 * page, RW);
+		region = get(&b, mem, 8 * page, RW);
+		peer_finds(&b, &region, (uint32_t)(8 * page), (unsigned char)round);
+		put(&b, &region);
+		unmap(monitor, mem, 8 * page);
+		map_kind(kind, mem, 8 * page, (unsigned char)(round + 1));
+	}
+	/* of what cannot become wrong userfaultfd may tell later, and of two rounds at once */
+	if (sees_all(monitor))
+		ck_assert_uint_ge(stats_of(&b).invalidated, monitor == USERFAULTFD && kind == PRIVATE ? 1 : 19);
+	unmap(monitor, mem, 8 * page);
+	bench_close(&b);
+}
+END_TEST
+
+/* Every way in which addresses can get other pages, without a word to the library. */
+static void replace(int how, unsigned char *mem, size_t len, unsigned char byte)
+{
+	unsigned char *other, *back;
+
+	switch (how) {
+	case 0: /* mapped over */
+		ck_assert_ptr_eq(mmap(mem, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				 mem);
+		break;
+	case 1: /* something else is moved there */
+		other = map_kind(PRIVATE, NULL, len, 0);
+		ck_assert_ptr_eq(mremap(other, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, mem), mem);
+		break;
+	case 2: /* it moves away */
+		other = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		back = mremap(mem, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, other);
+		ck_assert_ptr_eq(back, other);
+		map_kind(PRIVATE, mem, len, 0);
+		memset(back, 0xee, len);
+		munmap(back, len);
+		break;
+	default: /* its contents go */
+		ck_assert_int_eq(madvise(mem, len, MADV_DONTNEED), 0);
+	}
+	memset(mem, byte, len);
+}
+
+enum { REPLACEMENTS = 4 };
+
+START_TEST(rcache__memory_replaced__peers_find_what_is_there_now)
+{
+	static const int which[] = {AUTO, OFF, USERFAULTFD, HOOKS};
+	int monitor = which[_i / KINDS_OF_MEMORY], kind = _i % KINDS_OF_MEMORY;
+	struct glex_rcache_region region;
+	struct bench b;
+	unsigned char *mem;
+
+	bench_open(&b, monitor, NULL);
+	for (int how = 0; how < REPLACEMENTS; how++) {
+		uint64_t before = stats_of(&b).invalidated;
+
+		mem = map_kind(kind, NULL, 8 * page, 0x11);
+		region = get_put(&b, mem, 8 * page, RW);
+		region = get(&b, mem, 8 * page, RW);
+		peer_finds(&b, &region, (uint32_t)(8 * page), 0x11);
+		put(&b, &region);
+		replace(how, mem, 8 * page, 0x22);
+		region = get(&b, mem, 8 * page, RW);
+		peer_finds(&b, &region, (uint32_t)(8 * page), 0x22);
+		ck_assert_uint_eq(ask_peer(&b, &region, 0, (uint32_t)(8 * page), true, 0x33).failed, 0);
+		ck_assert_uint_eq(mem[8 * page - 1], 0x33);
+		put(&b, &region);
+		if (sees_all(monitor))
+			ck_assert_uint_gt(stats_of(&b).invalidated, before);
+		munmap(mem, 8 * page);
+	}
+	bench_close(&b);
+}
+END_TEST
+
+static const size_t blocks[] = {64u << 20, 5u << 20, 200 * K, 40 * K};
+
+START_TEST(rcache__malloc_free_malloc__peers_find_the_new_contents)
+{
+	struct glex_rcache_region region;
+	unsigned char *mem;
+	struct bench b;
+
+	bench_open(&b, _i, NULL);
+	for (size_t size = 0; size < sizeof(blocks) / sizeof(blocks[0]); size++) {
+		for (int round = 1; round < 8; round++) {
+			mem = malloc(blocks[size]);
+			if (round % 3 == 2)
+				mem = realloc(mem, blocks[size] * 2);
+			memset(mem, round, blocks[size]);
+			get_put(&b, mem, blocks[size], RW);
+			region = get(&b, mem, blocks[size], RW);
+			peer_finds(&b, &region, 40 * K, (unsigned char)round);
+			put(&b, &region);
+			if (_i == EXPLICIT)
+				OK(glex_mem_invalidate(mem, blocks[size]));
+			free(mem);
+		}
+		if (_i == HOOKS && size == 0) /* what the allocator gives back was seen each time */
+			ck_assert_uint_ge(stats_of(&b).invalidated, 7);
+	}
+	bench_close(&b);
+}
+END_TEST
+
+static void *sender(void *arg)
+{
+	struct crowd *crowd = arg;
+	struct glex_rcache_region region;
+
+	while (!crowd->stop) {
+		region = get(crowd->bench, crowd->mem, 64 * K, R);
+		peer_finds(crowd->bench, &region, 64 * K, 0x44);
+		put(crowd->bench, &region);
+		crowd->sent++;
+	}
+	return NULL;
+}
+
+START_TEST(rcache__munmap_of_512_mib_while_sends_run__both_go_on)
+{
+	const size_t huge = (size_t)512 << 20;
+	struct crowd crowd = {.monitor = _i};
+	unsigned char *mem;
+	pthread_t thread;
+	struct bench b;
+
+	crowd.bench = &b;
+	bench_open(&b, _i, NULL);
+	crowd.mem = map_kind(SHARED, NULL, 64 * K, 0x44);
+	ck_assert_int_eq(pthread_create(&thread, NULL, sender, &crowd), 0);
+	for (int i = 0; i < 30; i++) {
+		mem = mmap(NULL, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		ck_assert_ptr_ne(mem, MAP_FAILED);
+		memset(mem + huge / 2, 1, 64 * K);
+		get_put(&b, mem, huge, RW);
+		unmap(_i, mem, huge);
+		UNTIL(crowd.sent > i);
+	}
+	crowd.stop = 1;
+	pthread_join(thread, NULL);
+	unmap(_i, crowd.mem, 64 * K);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- threads --------------------------------------------------------------------- */
+
+static void *unmapper(void *arg)
+{
+	struct crowd *crowd = arg;
+	unsigned seed = 1;
+
+	for (int i = 0; i < 2000; i++) {
+		size_t at = (size_t)(rand_r(&seed) % 8) * 2 * page;
+
+		unmap(crowd->monitor, crowd->mem + at, page);
+		map_at(crowd->mem + at, page, 1);
+	}
+	crowd->stop = 1;
+	return NULL;
+}
+
+/* Takes regions that come and go; nothing is transferred, as what is there at a moment is not known. */
+static void *user(void *arg)
+{
+	struct crowd *crowd = arg;
+	struct glex_rcache_region region;
+	unsigned seed = 2;
+
+	while (!crowd->stop) {
+		size_t at = (size_t)(rand_r(&seed) % 16) * page;
+
+		OK(glex_rcache_get(crowd->bench->rc, crowd->mem + at, 1 + (size_t)(rand_r(&seed) % 4) * page, R,
+				   &region));
+		OK(glex_rcache_put(crowd->bench->rc, &region));
+	}
+	return NULL;
+}
+
+START_TEST(rcache__unmap_dereg_with_lock__threads_get_while_another_unmaps)
+{
+	pthread_t threads[3];
+	struct bench b;
+	struct crowd crowd = {.bench = &b, .monitor = _i};
+
+	bench_open(&b, _i, NULL);
+	crowd.mem = map_at(NULL, 20 * page, 1);
+	ck_assert_int_eq(pthread_create(&threads[0], NULL, unmapper, &crowd), 0);
+	ck_assert_int_eq(pthread_create(&threads[1], NULL, user, &crowd), 0);
+	ck_assert_int_eq(pthread_create(&threads[2], NULL, user, &crowd), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	unmap(_i, crowd.mem, 20 * page);
+	if (_i == EXPLICIT || _i == HOOKS) /* userfaultfd does not take ranges with holes, as there were at times */
+		ck_assert_uint_eq(stats_of(&b).registered, 0);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- stress --------------------------------------------------------------------- */
+
+#define STRESSORS 3
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ROUNDS 150
+#else
+#define ROUNDS 1500
+#endif
+
+struct stressor {
+	struct bench bench; /* the one cache, and a looker of its own */
+	int monitor;
+	unsigned seed;
+};
+
+/* The kernel hands out at once what was unmapped last: so the threads take each other's addresses. */
+static void *stress(void *arg)
+{
+	struct stressor *s = arg;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		int kind = rand_r(&s->seed) % (KINDS_OF_MEMORY + 1);
+		size_t len = (1 + (size_t)rand_r(&s->seed) % 15) * 4096;
+		unsigned char byte = (unsigned char)(1 + rand_r(&s->seed) % 255);
+		unsigned char *mem = kind == KINDS_OF_MEMORY ? malloc(len) : map_kind(kind, NULL, len, byte);
+		struct glex_rcache_region region;
+		int uses = 1 + rand_r(&s->seed) % 3;
+
+		memset(mem, byte, len);
+		while (uses--) {
+			region = get(&s->bench, mem, len, RW);
+			peer_finds(&s->bench, &region, (uint32_t)len, byte);
+			byte ^= 0x55;
+			ck_assert_uint_eq(ask_peer(&s->bench, &region, 0, (uint32_t)len, true, byte).failed, 0);
+			ck_assert_uint_eq(mem[0], byte);
+			ck_assert_uint_eq(mem[len - 1], byte);
+			put(&s->bench, &region);
+		}
+		if (kind != KINDS_OF_MEMORY) {
+			unmap(s->monitor, mem, len);
+			continue;
+		}
+		if (s->monitor == EXPLICIT)
+			OK(glex_mem_invalidate(mem, len));
+		free(mem);
+	}
+	return NULL;
+}
+
+START_TEST(rcache__stress__threads_map_use_and_unmap_the_same_addresses)
+{
+	struct glex_rcache_attr attr = {.field_mask = GLEX_RCACHE_ATTR_MAX_COUNT, .max_count = 40};
+	struct stressor stressors[STRESSORS];
+	pthread_t threads[STRESSORS];
+	struct ask end = {.len = 0};
+	struct peer peers[STRESSORS];
+	struct bench b;
+
+	for (int i = 1; i < STRESSORS; i++)
+		peers[i] = peer_start(looker, NULL);
+	bench_open(&b, _i, &attr);
+	peers[0] = b.peer;
+	for (int i = 0; i < STRESSORS; i++) {
+		stressors[i] = (struct stressor){b, _i, (unsigned)i + 1};
+		stressors[i].bench.peer = peers[i];
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, stress, &stressors[i]), 0);
+	}
+	for (int i = 0; i < STRESSORS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 1; i < STRESSORS; i++) {
+		say(peers[i].fd, &end, sizeof(end));
+		peer_join(&peers[i]);
+	}
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- monitors --------------------------------------------------------------------- */
+
+START_TEST(rcache__monitor__is_the_one_asked_for)
+{
+	static const uint64_t want[] = {
+#ifdef WITH_HOOKS
+		[AUTO] = GLEX_MEM_MONITOR_HOOKS,
+#else
+		[AUTO] = GLEX_MEM_MONITOR_USERFAULTFD,
+#endif
+		[EXPLICIT] = GLEX_MEM_MONITOR_EXPLICIT,
+		[OFF] = GLEX_MEM_MONITOR_NONE,
+		[USERFAULTFD] = GLEX_MEM_MONITOR_USERFAULTFD,
+		[HOOKS] = GLEX_MEM_MONITOR_HOOKS,
+	};
+	struct bench b;
+	unsigned char *mem;
+
+	bench_open(&b, _i, NULL);
+	ck_assert_uint_eq(stats_of(&b).monitor, want[_i]);
+	mem = map_kind(SHARED, NULL, page, 1);
+	get_put(&b, mem, page, R);
+	ck_assert_uint_eq(stats_of(&b).monitor, want[_i]);
+	unmap(_i, mem, page);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(rcache__userfaultfd_refused__right_without_it)
+{
+	static const int which[] = {AUTO, USERFAULTFD};
+	int monitor = which[_i / KINDS_OF_MEMORY], kind = _i % KINDS_OF_MEMORY;
+	struct glex_rcache_region region;
+	struct bench b;
+	unsigned char *mem;
+
+	bench_open(&b, monitor, NULL);
+	ck_assert_int_eq(forbid_userfaultfd(), 0);
+	mem = map_kind(kind, NULL, 8 * page, 1);
+	for (int round = 1; round < 5; round++) {
+		region = get(&b, mem, 8 * page, RW);
+		peer_finds(&b, &region, (uint32_t)(8 * page), (unsigned char)round);
+		put(&b, &region);
+		unmap(monitor, mem, 8 * page);
+		map_kind(kind, mem, 8 * page, (unsigned char)(round + 1));
+	}
+#ifndef WITH_HOOKS
+	ck_assert_uint_eq(stats_of(&b).monitor, GLEX_MEM_MONITOR_NONE);
+#endif
+	munmap(mem, 8 * page);
+	bench_close(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("rcache_gone");
+	TCase *tc = tcase_create("rcache_gone");
+
+	own_job("rcache_gone");
+	tcase_add_loop_test(tc, rcache__get_unmapped__new_memory_in_the_same_place_is_what_peers_find, 0,
+			    MONITORS * KINDS_OF_MEMORY);
+	tcase_add_loop_test(tc, rcache__memory_replaced__peers_find_what_is_there_now, 0,
+			    (MONITORS - 1) * KINDS_OF_MEMORY);
+	tcase_add_loop_test(tc, rcache__malloc_free_malloc__peers_find_the_new_contents, 0, MONITORS);
+	tcase_add_loop_test(tc, rcache__munmap_of_512_mib_while_sends_run__both_go_on, 0, MONITORS);
+	tcase_add_loop_test(tc, rcache__stress__threads_map_use_and_unmap_the_same_addresses, 0, MONITORS);
+	tcase_add_loop_test(tc, rcache__monitor__is_the_one_asked_for, 0, MONITORS);
+	tcase_add_loop_test(tc, rcache__userfaultfd_refused__right_without_it, 0, 2 * KINDS_OF_MEMORY);
+	tcase_add_loop_test(tc, rcache__unmap_dereg_with_lock__threads_get_while_another_unmaps, 0, MONITORS);
+	suite_add_tcase(suite, tc);
+	return run_suite(suite);
+}
