@@ -19,12 +19,21 @@
  *   the region's table entry      who registers            no: only `valid` of it is read
  *   counters                      each port's owner        no
  *
- * So it is one line, and its two crossings are the latency: the writer must take
- * it from the reader who polls it, the reader must fetch it back.  The first can
- * begin before anything is known of the request but its target, which is what
- * emu_ring_want is for; then all else that a sender does is done meanwhile.  The
- * claim of a slot stands before the copy: its locked instruction waits for every
- * store before it, so behind the copy it would wait for the data's line.
+ * So it is one line, and its two crossings are the latency (RAW2 of glex_perf, not
+ * RAW: a line that both sides write crosses once, if it is answered at once).
+ *
+ *   - The writer must take it from the reader who polls it.  That can begin before
+ *     anything is known of the request but its target: emu_ring_want, and after a
+ *     message came, `answer` in core/priv.h.  All else a sender does is done
+ *     meanwhile and costs nothing.
+ *   - The reader must fetch it back.  Each of his polls in between takes the line
+ *     from the writer again: who polls in a loop should pause between two polls.
+ *   - The claim's locked instruction waits until everything stored before has
+ *     arrived, so it stands before the copy of the data; behind it, it would wait
+ *     for the data's line.  In a stream it waits for the slot before, and this is
+ *     what bounds the rate of one sender: a ring without it is four times as fast.
+ *   - Fetching slots further ahead, another order of the slots, demoting the line
+ *     (cldemote), direct stores (movdir64b), or polling later win nothing.
  */
 #ifndef EMU_FAST_H
 #define EMU_FAST_H

@@ -86,25 +86,36 @@ static inline _Atomic uint32_t *emu_ring_seq(void *slot)
 	return slot;
 }
 
+/* Asks for a line that is going to be written.  Only a hint, harmless for any address. */
+static inline void emu_want_line(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__ __volatile__("prefetchw %0" : : "m"(*(const unsigned char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+/* The slot that a claim would get now: a guess. */
+static inline unsigned char *emu_ring_next(const struct emu_ring *ring)
+{
+	uint64_t tail = atomic_load_explicit(&ring->ctl->tail, memory_order_relaxed); /* relaxed: a guess */
+
+	return emu_ring_slot(ring, emu_low(tail));
+}
+
 /*
- * Asks for the line of the slot that a claim would get now, and, if both, for
- * the one behind it: the consumer has them, and taking them away lasts as long
- * as everything else a sender does.  Only a hint.
+ * Asks for the line of that slot, and, if both, for the one behind it: the
+ * consumer has them, and taking them away lasts as long as everything else a
+ * sender does.
  */
 static inline void emu_ring_want(const struct emu_ring *ring, bool both)
 {
-	uint64_t tail = atomic_load_explicit(&ring->ctl->tail, memory_order_relaxed); /* relaxed: a guess */
-	unsigned char *slot = emu_ring_slot(ring, emu_low(tail));
+	unsigned char *slot = emu_ring_next(ring);
 
-#if defined(__x86_64__)
-	__asm__("prefetchw %0" : : "m"(*slot));
+	emu_want_line(slot);
 	if (both)
-		__asm__("prefetchw %0" : : "m"(*(slot + 64)));
-#else
-	__builtin_prefetch(slot, 1);
-	if (both)
-		__builtin_prefetch(slot + 64, 1);
-#endif
+		emu_want_line(slot + 64);
 }
 
 /* Claims the next slot for session.  NULL: full.  The caller fills it and must publish it. */

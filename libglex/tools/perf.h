@@ -268,6 +268,20 @@ PERF_INLINE void perf_send_mp(struct perf_side *s, struct glex_imm_mp_req *req)
 		perf_fail_ret(s, "glex_send_imm_mp", ret);
 }
 
+/*
+ * Between two polls that found nothing.  A poll takes the line it looks at away
+ * from who is about to write it; polled without a breath, a message is some 10 %
+ * later.  It is what any program's loop around a poll should do.
+ */
+PERF_INLINE void perf_breathe(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
 /* Takes one event, which must be this one. */
 PERF_INLINE void perf_wait_event(struct perf_side *s, uint64_t number, uint64_t kind)
 {
@@ -279,6 +293,7 @@ PERF_INLINE void perf_wait_event(struct perf_side *s, uint64_t number, uint64_t 
 			event = perf_wait_event_slow(s);
 			break;
 		}
+		perf_breathe();
 	}
 	if (__builtin_expect(event->cookie_0 != number || event->cookie_1 != kind, 0))
 		perf_bad_event(s, event, number, kind);
@@ -291,9 +306,11 @@ PERF_INLINE void *perf_wait_mp(struct perf_side *s, uint32_t *len_p)
 	void *data;
 	int spins = 0;
 
-	while (glex_probe_next_mp(s->ep, NULL, &data, len_p) != GLEX_SUCCESS)
+	while (glex_probe_next_mp(s->ep, NULL, &data, len_p) != GLEX_SUCCESS) {
 		if (__builtin_expect(++spins == s->spins, 0))
 			return perf_wait_mp_slow(s, len_p);
+		perf_breathe();
+	}
 	return data;
 }
 
@@ -307,6 +324,7 @@ PERF_INLINE void perf_wait_word(struct perf_side *s, const uint64_t *word, uint6
 			perf_wait_word_slow(s, word, want);
 			return;
 		}
+		perf_breathe();
 	}
 }
 

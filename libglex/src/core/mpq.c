@@ -104,7 +104,10 @@ glex_ret_t glex_probe_next_mp(glex_ep_handle_t handle, glex_ep_addr_t *src, void
 
 	if (GLEXI_UNLIKELY(!ep || !data || !len))
 		return GLEX_INVALID_PARAM;
-	if (!glexi_queue_has(&ep->mpq, load_probe(&ep->mpq)) || !probe(&ep->mpq, false, &out))
+	if (!glexi_queue_has(&ep->mpq, load_probe(&ep->mpq)))
+		return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
+	glexi_want_answer(ep);
+	if (!probe(&ep->mpq, false, &out))
 		return glexi_queue_empty(ep, &ep->mpq, GLEX_NO_MP);
 	return GLEX_SUCCESS;
 }

@@ -100,6 +100,11 @@ struct glexi_ep {
 	struct glexi_device *dev;
 	glex_ep_addr_t addr;
 	struct glexi_lock post_lock;
+	/*
+	 * Where an answer to what was last received would go, once after each post: the
+	 * line is asked for as soon as something comes.  Never read or written through.
+	 */
+	_Atomic(const void *) answer;
 	struct glexi_queue mpq;
 	struct glexi_queue eq;
 	struct glexi_queue err;
@@ -151,6 +156,17 @@ glex_ret_t glexi_device_check(struct glexi_device *dev);
 /* device.c: the list of endpoints; keeps the device while one lives. */
 void glexi_device_add_ep(struct glexi_device *dev, struct glexi_ep *ep);
 void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep);
+
+/* Something came: who has posted since the last time will most likely post again. */
+static inline void glexi_want_answer(struct glexi_ep *ep)
+{
+	const void *line = atomic_load_explicit(&ep->answer, memory_order_relaxed); /* relaxed: a hint */
+
+	if (!line)
+		return;
+	emu_want_line(line);
+	atomic_store_explicit(&ep->answer, NULL, memory_order_relaxed); /* relaxed: a hint */
+}
 
 /* ---- queues: wait.c ------------------------------------------------------ */
 
@@ -218,8 +234,11 @@ GLEXI_INLINE glex_ret_t glexi_queue_take(struct glexi_ep *ep, struct glexi_queue
 	glex_ret_t ret;
 
 	for (;;) {
-		if (glexi_queue_has(queue, glexi_queue_read(queue)) && take(queue, out))
-			return GLEX_SUCCESS;
+		if (glexi_queue_has(queue, glexi_queue_read(queue))) {
+			glexi_want_answer(ep);
+			if (take(queue, out))
+				return GLEX_SUCCESS;
+		}
 		if (timeout == 0)
 			return glexi_queue_empty(ep, queue, none);
 		if (deadline == 0)

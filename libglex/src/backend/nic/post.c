@@ -173,6 +173,12 @@ GLEXI_INLINE struct emu_vport *usual_port(const struct glexi_ep *ep, uint64_t ad
 	return &view->view;
 }
 
+/* What the other side answers will be answered in turn, and into this queue. */
+static void expect_answer(struct glexi_ep *ep, const struct emu_ring *ring)
+{
+	atomic_store_explicit(&ep->answer, emu_ring_next(ring), memory_order_relaxed); /* relaxed: a hint */
+}
+
 /* ---- mini-packets ---------------------------------------------------------- */
 
 GLEXI_INLINE glex_ret_t check_mp(const struct glex_imm_mp_req *req)
@@ -275,6 +281,7 @@ GLEXI_INLINE bool send_mp_usual(struct glexi_ep *ep, const struct glex_imm_mp_re
 		emu_ring_want(&to->mpq, req->len > EMU_MP_NEAR);
 		glexi_count(&nep->host.by->tx_mp, 1);
 		status = emu_put_mp(&nep->host, to, ep->addr.v, req->data, req->len);
+		expect_answer(ep, &to->mpq);
 		if (GLEXI_UNLIKELY(status != EMU_OK))
 			end_mp(nep, req, status);
 	}
@@ -399,6 +406,8 @@ GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_
 		glexi_count(&nep->host.by->by_map, 1);
 		status = emu_put_data(&nep->host, event ? to : NULL, dst->base + req->rmt_offset, req->data, req->len,
 				      cookie);
+		if (event)
+			expect_answer(ep, &to->eq);
 		if (GLEXI_UNLIKELY(status != EMU_OK))
 			report_imm(nep, req, status);
 	}
@@ -530,6 +539,8 @@ GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const st
 	glexi_count(&nep->host.by->by_map, 1);
 	status = emu_put_data(&nep->host, event ? to : NULL, put ? remote : local, put ? local : remote, req->len,
 			      cookie);
+	if (event)
+		expect_answer(ep, &to->eq);
 	if (req->flag & GLEX_FLAG_LOCAL_EVT) {
 		take_event(cookie, &req->local_evt, true);
 		raised = emu_is_open(&nep->port) ? emu_put_event(&nep->host, &nep->port, cookie)
