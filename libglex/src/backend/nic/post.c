@@ -118,6 +118,7 @@ bool nic_drain(struct glexi_ep *ep)
 			return false;
 		sched_yield();
 	}
+	tell_new_errors(nep); /* there will be no next post */
 	return true;
 }
 
