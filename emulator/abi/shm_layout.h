@@ -307,7 +307,7 @@ struct emu_engine {
 	struct emu_seg_head seg;
 	uint8_t pad0[EMU_LINE - 32];
 	_Atomic uint32_t fences; /* 1: some process has no membarrier, so senders fence before they look at sleepers */
-	uint32_t reserved0;
+	_Atomic uint32_t no_attach;   /* 1: some process may not use cross-memory attach, or not be its target */
 	_Atomic uint64_t copiers;     /* which way of copying suits which length (copy.h); 0: not measured */
 	_Atomic uint64_t stream_from; /* copies from here on go past the cache; 0: none does */
 	uint8_t pad1[EMU_LINE - 24];

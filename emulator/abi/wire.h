@@ -76,6 +76,9 @@ struct emu_ctl_hello {
 	uint32_t ppn;
 	uint32_t membarrier; /* 1: this process can make the others order their memory */
 	uint32_t observer;   /* 1: only looks; gets no node and keeps no glexd alive */
+	uint64_t probe;	     /* where EMU_WIRE_MAGIC can be read in its memory, to see whether attach works; or 0 */
+	uint32_t no_attach;  /* 1: this process may not use attach */
+	uint32_t reserved;
 };
 
 struct emu_ctl_hello_reply {
@@ -141,7 +144,7 @@ struct emu_ctl_msg {
 };
 
 static_assert(sizeof(struct emu_ctl_head) == 8, "read before anything else is believed");
-static_assert(sizeof(struct emu_ctl_hello) == 32, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_hello) == 48, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_list) == 176, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_nic) == 88, "the same on both sides");

@@ -11,6 +11,7 @@
 
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
+#include "emulator/host/attach.h"
 
 struct call {
 	struct session *session;
@@ -37,6 +38,24 @@ static void count_in(struct glexd *glexd, const struct emu_ctl_hello *hello)
 	/* Once a process is here that cannot order the others' memory, senders have to do it themselves. */
 	if (!hello->membarrier)
 		atomic_store_explicit(&glexd->engine->fences, 1, memory_order_seq_cst); /* relaxed: stronger */
+}
+
+/*
+ * Where attach does not work between all, regions must be reachable without it.
+ * What glexd may not read, peers, who are the same user's, may not either.
+ */
+static void try_attach(struct session *session, const struct emu_ctl_hello *hello)
+{
+	struct emu_engine *engine = session->glexd->engine;
+	uint32_t word = EMU_WIRE_MAGIC;
+
+	if (hello->probe &&
+	    emu_attach_read(session->pid, &word, hello->probe, sizeof(word), sizeof(word)) != EMU_REACH_OK)
+		word = 0;
+	if (word == EMU_WIRE_MAGIC && !hello->no_attach)
+		return;
+	glexi_info("cross-memory attach does not work for pid %u: memory has to be shared", session->pid);
+	atomic_store_explicit(&engine->no_attach, 1, memory_order_relaxed); /* relaxed: a hint for later regions */
 }
 
 static int serve_hello(struct call *call)
@@ -66,6 +85,7 @@ static int serve_hello(struct call *call)
 		call->fds_out[0] = glexd->engine_seg.fd;
 		call->fds_out[1] = node->seg.fd;
 		count_in(glexd, hello);
+		try_attach(session, hello);
 	}
 	session->welcome = true;
 	glexi_debug("session %u is pid %u on node %d", session->id, session->pid, (int)session->nic_id);

@@ -21,6 +21,7 @@ EXTRA_DIST += test/lib/tap.sh
 if HAVE_CHECK
 check_LTLIBRARIES += test/lib/libside.la
 test_lib_libside_la_SOURCES = \
+	test/lib/helper.c test/lib/helper.h \
 	test/lib/peer.c test/lib/peer.h \
 	test/lib/raw.c test/lib/raw.h \
 	test/lib/seccomp.c test/lib/seccomp.h \
@@ -28,6 +29,7 @@ test_lib_libside_la_SOURCES = \
 test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 
 glex_api_tests = \
+	test/api/test_api_adopt \
 	test/api/test_api_bad_packet \
 	test/api/test_api_coll \
 	test/api/test_api_device \
@@ -53,6 +55,8 @@ glex_api_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
 test_api_test_api_bad_packet_CFLAGS = $(glex_api_cflags)
 # It also plays a client that writes into a port and dies.
 test_api_test_api_bad_packet_LDADD = test/lib/libside.la emulator/nic/libemunic.la libglex/libglex.la $(CHECK_LIBS) -lpthread
+test_api_test_api_adopt_CFLAGS = $(glex_api_cflags)
+test_api_test_api_adopt_LDADD = $(glex_api_ldadd)
 test_api_test_api_coll_CFLAGS = $(glex_api_cflags)
 test_api_test_api_coll_LDADD = $(glex_api_ldadd)
 test_api_test_api_device_CFLAGS = $(glex_api_cflags)

@@ -282,6 +282,7 @@ START_TEST(request__attach_forbidden__pcie_read_but_mapped_memory_works)
 
 	/* a glexd of its own: it is started by this process and inherits the filter */
 	own_job("error-attach");
+	setenv("GLEX_ADOPT", "never", 1); /* or private memory would be shared */
 	ck_assert_int_eq(forbid_attach(), 0);
 	side_open(&side, type_of(_i), 4096, is_mapped(_i));
 	peer = peer_start(plain_target, NULL);

@@ -2,8 +2,6 @@
 /*
  * test_api_share.c - regions over shared mappings that the program made itself:
  * which are mapped by peers, which are not, and what happens when they change.
- *
- * A peer that may not use attach tells the two apart: what it reaches it has mapped.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -14,119 +12,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "test/lib/helper.h"
 #include "test/lib/raw.h"
-#include "test/lib/seccomp.h"
-#include "test/lib/side.h"
 
 #define RW   (GLEX_MEM_READ | GLEX_MEM_WRITE)
 #define PAGE ((size_t)4096)
 #define LEN  (16 * PAGE)
-
-/* What a peer is told to do with a region, and what it tells. */
-enum act { END, PUT, GET };
-
-struct order {
-	enum act act;
-	struct card target;
-	uint32_t offset, len, seed;
-};
-
-struct report {
-	bool failed;
-	enum glex_err_req_status status;
-};
-
-struct helper {
-	enum glex_ep_type type;
-	bool may_attach;
-};
-
-static void act(struct side *side, const struct order *order, struct report *report)
-{
-	struct glex_rdma_req req = rdma_between(
-		side, &order->target, order->act == PUT ? GLEX_RDMA_TYPE_PUT : GLEX_RDMA_TYPE_GET, 0, order->len);
-	glex_event_t *event;
-	uint32_t num = 0;
-
-	memset(report, 0, sizeof(*report));
-	fill(side->buf, order->len, order->act == PUT ? order->seed : order->seed + 1);
-	req.rmt_offset = order->offset;
-	req.flag = GLEX_FLAG_LOCAL_EVT;
-	req.local_evt.cookie_1 = 1;
-	post_rdma(side->ep, &req);
-	UNTIL(glex_probe_first_event(side->ep, 0, &event) == GLEX_SUCCESS ||
-	      (glex_poll_error_req(side->ep, (num = 0, &num), NULL) == GLEX_SUCCESS && num > 0));
-	if (num > 0) {
-		report->failed = true;
-		report->status = take_error(side->ep).status;
-		return;
-	}
-	OK(glex_discard_probed_event(side->ep));
-	if (order->act == GET)
-		expect_filled(side->buf, order->len, order->seed);
-}
-
-static void helper_main(int fd, void *arg)
-{
-	const struct helper *helper = arg;
-	struct report report;
-	struct order order;
-	struct side side;
-
-	side_open(&side, helper->type, 1 << 20, true);
-	if (!helper->may_attach)
-		ck_assert_int_eq(forbid_attach(), 0);
-	for (;;) {
-		hear(fd, &order, sizeof(order));
-		if (order.act == END)
-			break;
-		act(&side, &order, &report);
-		say(fd, &report, sizeof(report));
-	}
-	side_close(&side);
-}
-
-static struct helper mapper = {GLEX_EP_TYPE_FAST, false};
-static struct helper mover = {GLEX_EP_TYPE_FAST, true};
-static struct helper engine = {GLEX_EP_TYPE_NORMAL, true};
-
-static struct report tell(const struct peer *peer, const struct side *side, glex_mem_handle_t mh, enum act what,
-			  uint32_t offset, uint32_t len, uint32_t seed)
-{
-	struct order order = {what, side->card, offset, len, seed};
-	struct report report;
-
-	order.target.mh = mh;
-	say(peer->fd, &order, sizeof(order));
-	hear(peer->fd, &report, sizeof(report));
-	return report;
-}
-
-static void let_go(struct peer *peer)
-{
-	struct order order = {.act = END};
-
-	say(peer->fd, &order, sizeof(order));
-	peer_join(peer);
-}
-
-static void expect_reached(const struct peer *peer, const struct side *side, glex_mem_handle_t mh, unsigned char *base,
-			   uint32_t offset, uint32_t len)
-{
-	ck_assert(!tell(peer, side, mh, PUT, offset, len, len).failed);
-	expect_filled(base + offset, len, len);
-	fill(base + offset, len, len + 9);
-	ck_assert(!tell(peer, side, mh, GET, offset, len, len + 9).failed);
-}
-
-static void expect_status(const struct peer *peer, const struct side *side, glex_mem_handle_t mh, enum act what,
-			  enum glex_err_req_status status)
-{
-	struct report report = tell(peer, side, mh, what, 0, 5000, 1);
-
-	ck_assert(report.failed);
-	ck_assert_str_eq(glex_error_req_status_str(report.status), glex_error_req_status_str(status));
-}
 
 /* ---- kinds of memory ---------------------------------------------------------- */
 
@@ -216,7 +107,7 @@ START_TEST(register_mem__shared_mapping__mapped_or_attached_and_always_reached)
 	if (should_be_mapped(what, all, keep_fd))
 		expect_reached(&strict, &side, mh, base + 100, 4000, 9000);
 	else
-		expect_status(&strict, &side, mh, GET, GLEX_ERR_STATUS_PCIE_READ);
+		expect_refusal(&strict, &side, mh, GET, 5000, GLEX_ERR_STATUS_PCIE_READ);
 	OK(glex_deregister_mem(side.ep, mh));
 	let_go(&strict);
 	let_go(&plain);
@@ -257,7 +148,7 @@ START_TEST(register_mem__switched_off__attach)
 	peer = peer_start(helper_main, &mapper);
 	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
 	OK(glex_register_mem(side.ep, base, LEN, RW, &mh));
-	expect_status(&peer, &side, mh, GET, GLEX_ERR_STATUS_PCIE_READ);
+	expect_refusal(&peer, &side, mh, GET, 5000, GLEX_ERR_STATUS_PCIE_READ);
 	let_go(&peer);
 	OK(glex_deregister_mem(side.ep, mh));
 	side_close(&side);
@@ -306,7 +197,7 @@ START_TEST(register_mem__mapped_for_reading__get_works_and_put_is_an_error)
 	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
 	OK(glex_register_mem(side.ep, base, LEN, RW, &mh));
 	ck_assert(!tell(&peer, &side, mh, GET, 0, LEN, 6).failed);
-	expect_status(&peer, &side, mh, PUT, GLEX_ERR_STATUS_ATT);
+	expect_refusal(&peer, &side, mh, PUT, 5000, GLEX_ERR_STATUS_ATT);
 	expect_filled(own, LEN, 6);
 	let_go(&peer);
 	OK(glex_deregister_mem(side.ep, mh));
@@ -347,8 +238,8 @@ START_TEST(register_mem__file_is_truncated__att_error_and_nobody_dies)
 		say(peer.fd, &order, sizeof(order));
 		ck_assert_int_eq(ftruncate(fd, (off_t)PAGE), 0);
 		hear(peer.fd, &report, sizeof(report));
-		expect_status(&peer, &side, mh, PUT, GLEX_ERR_STATUS_ATT);
-		expect_status(&peer, &side, mh, GET, GLEX_ERR_STATUS_ATT);
+		expect_refusal(&peer, &side, mh, PUT, 5000, GLEX_ERR_STATUS_ATT);
+		expect_refusal(&peer, &side, mh, GET, 5000, GLEX_ERR_STATUS_ATT);
 		ck_assert_int_eq(ftruncate(fd, (off_t)LEN), 0);
 	}
 	let_go(&peer);

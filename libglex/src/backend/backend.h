@@ -76,7 +76,8 @@ struct glexi_be_ops {
 	 * them faster, as far as that is allowed.  Takes up to a millisecond a MiB, once;
 	 * asked again about the same bytes it does nothing, in some tens of nanoseconds.
 	 * quiet: no registration over them is in use by anybody now, and until it returns
-	 * none will be.  Without that only such is done as peers do not notice (huge pages).
+	 * none will be; the caller has deregistered its own that peers may write to.
+	 * Without that only such is done as peers do not notice (huge pages).
 	 * True: a region registered now has a better way than one of before, so that the
 	 * caller should register them anew.  False: nothing has changed in that.
 	 */

@@ -34,6 +34,9 @@ enum glexi_monitor {
 	GLEXI_MONITOR_OFF
 };
 
+/* GLEX_ADOPT. */
+enum glexi_adopt { GLEXI_ADOPT_AUTO, GLEXI_ADOPT_ALWAYS, GLEXI_ADOPT_NEVER };
+
 /* GLEX_SHARE_FILES. */
 enum glexi_share { GLEXI_SHARE_NO, GLEXI_SHARE_SEALED, GLEXI_SHARE_YES };
 
@@ -64,6 +67,8 @@ struct glexi_cfg {
 	uint64_t attach_chunk;
 	bool mem_attach;
 	int share_files; /* enum glexi_share */
+	int adopt;	 /* enum glexi_adopt */
+	uint64_t adopt_min;
 	bool huge_pages;
 	uint64_t promote_after;
 

@@ -32,6 +32,9 @@ static const char *const monitors[] = {
 	NULL,
 };
 
+static const char *const adopt[] = {
+	[GLEXI_ADOPT_AUTO] = "auto", [GLEXI_ADOPT_ALWAYS] = "always", [GLEXI_ADOPT_NEVER] = "never", NULL};
+
 static const char *const share_files[] = {
 	[GLEXI_SHARE_NO] = "no", [GLEXI_SHARE_SEALED] = "sealed", [GLEXI_SHARE_YES] = "yes", NULL};
 
@@ -97,6 +100,9 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "move private memory by cross-memory attach; n refuses it, as a container may"),
 	ENUM("GLEX_SHARE_FILES", share_files, "sealed", share_files,
 	     "which shared mappings of the program are mapped by its peers too: none (no), those that cannot become shorter (sealed), or all (yes), where shortening a file in use ends the peers that touch it"),
+	ENUM("GLEX_ADOPT", adopt, "auto", adopt,
+	     "when private memory is moved into a shared mapping, in place: when cross-memory attach is refused, or it is used often and a monitor sees what becomes of it (auto); when used often in any case (always); or never"),
+	SIZE("GLEX_ADOPT_MIN", adopt_min, "64K", 8 * K, G, "the least memory that is adopted, or counted, for being used often"),
 	BOOL("GLEX_HUGE_PAGES", huge_pages, "y",
 	     "put private memory that is used often by cross-memory attach into huge pages, in place"),
 	UINT("GLEX_PROMOTE_AFTER", promote_after, "8", 1, 1000000, "times",

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -196,6 +197,18 @@ static uint32_t number_or_unset(uint64_t v)
 	return v == GLEXI_CFG_UNSET ? EMU_UNSET : (uint32_t)v;
 }
 
+static const uint32_t probe = EMU_WIRE_MAGIC;
+
+/* Whether this process may use attach at all: it may look into itself wherever it may look anywhere. */
+static bool may_attach(void)
+{
+	uint32_t word = 0;
+	struct iovec here = {.iov_base = &word, .iov_len = sizeof(word)};
+	struct iovec there = {.iov_base = (void *)(uintptr_t)&probe, .iov_len = sizeof(probe)};
+
+	return glexi_cfg()->mem_attach && process_vm_readv(getpid(), &here, 1, &there, 1, 0) == sizeof(word);
+}
+
 static int hello(struct nic_ctl *ctl, bool observer, struct emu_ctl_hello_reply *welcome, int fds[EMU_WIRE_FDS])
 {
 	const struct glexi_cfg *cfg = glexi_cfg();
@@ -208,6 +221,8 @@ static int hello(struct nic_ctl *ctl, bool observer, struct emu_ctl_hello_reply 
 					  .ppn = (uint32_t)cfg->ppn,
 					  .membarrier = emu_membarrier_join() == 0,
 					  .observer = observer,
+					  .probe = (uintptr_t)&probe,
+					  .no_attach = !observer && !may_attach(),
 				  }};
 	int status = nic_ctl_call(ctl, EMU_CTL_HELLO, &msg, -1, fds);
 

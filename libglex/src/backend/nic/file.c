@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/nic/adopt.h"
 #include "cfg/cfg.h"
 #include "cfg/log.h"
 
@@ -124,7 +125,7 @@ static int by_name(const struct nic_vma *vma)
 
 static int descriptor_of(const struct nic_vma *vma)
 {
-	int fd = by_mapping(vma);
+	int fd = nic_adopt_is(vma->dev, vma->ino) ? fcntl(nic_adopt.fd, F_DUPFD_CLOEXEC, 0) : by_mapping(vma);
 
 	if (fd < 0)
 		fd = by_descriptor(vma);
@@ -262,7 +263,7 @@ void nic_files_recount(struct nic_device *dev)
 		struct emu_region region;
 
 		if (!emu_mmt_at(dev->nic, i, &region) || region.session != dev->welcome.session ||
-		    region.kind != EMU_KIND_FILE)
+		    (region.kind != EMU_KIND_FILE && region.kind != EMU_KIND_ADOPTED))
 			continue;
 		LIST_FOREACH(file, &dev->files, link)
 		if (file->shared && file->id == region.map)

@@ -6,18 +6,22 @@
  *   memory of glex_alloc       mapped; known by its address               alloc.c
  *   a shared mapping           mapped, if it can be shared; the kernel    file.c
  *                              is asked from FILE_MIN bytes on
- *   anything else              by cross-memory attach
+ *   private memory             by cross-memory attach; adopted, and so    adopt.c
+ *                              mapped, if that is refused or it is used
+ *                              often and GLEX_ADOPT allows it
  *
  * A region that is made of several kinds goes by the object that covers most of
- * it, and the rest of it by attach.  Registering small private memory writes the
+ * it, and the rest by attach.  Registering small private memory writes the
  * table and nothing else: about a hundred nanoseconds, no talk with glexd.
  */
 #include "backend/nic/nic.h"
 
+#include "backend/nic/adopt.h"
 #include "cfg/cfg.h"
 #include "cfg/log.h"
 
-#define FILE_MIN 4096u /* smaller ones are moved by a system call in the time of asking what they are */
+#define PAGE	 UINT64_C(4096)
+#define FILE_MIN PAGE /* smaller ones are moved by a system call in the time of asking what they are */
 
 /* True: memory of glex_alloc. */
 static bool is_alloc(struct nic_device *dev, unsigned char *addr, struct emu_region *region)
@@ -39,14 +43,58 @@ static bool is_alloc(struct nic_device *dev, unsigned char *addr, struct emu_reg
 	return alloc != NULL;
 }
 
-static bool is_file(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+static bool is_refused(const struct nic_device *dev)
 {
-	return region->len >= FILE_MIN && glexi_cfg()->share_files != GLEXI_SHARE_NO &&
-	       nic_file_look(dev, region->addr, region->len, vma);
+	/* relaxed: a region registered before this is known is as one that was registered a little earlier */
+	return atomic_load_explicit(&dev->engine->no_attach, memory_order_relaxed) != 0;
+}
+
+static bool is_adopted(const struct nic_vma *vma)
+{
+	return nic_adopt_is(vma->dev, vma->ino);
+}
+
+/* A shared mapping of the program's or one that its memory was adopted into. */
+static bool is_shared(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+{
+	return (region->len >= FILE_MIN || is_refused(dev)) && nic_file_look(dev, region->addr, region->len, vma) &&
+	       (is_adopted(vma) || glexi_cfg()->share_files != GLEXI_SHARE_NO);
+}
+
+static bool covers(const struct nic_vma *vma, const struct emu_region *region)
+{
+	return vma->start <= region->addr && region->addr + region->len <= vma->end;
+}
+
+/*
+ * Attach is refused: what no single object covers could not be reached.  Its
+ * pages are adopted, also those that it shares with other data, into one piece.
+ */
+static bool adopt_refused(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+{
+	uint64_t from = region->addr / PAGE * PAGE, to = (region->addr + region->len + PAGE - 1) / PAGE * PAGE;
+	bool again = is_shared(dev, region, vma);
+	const char *why = "GLEX_ADOPT is never";
+
+	if (again && covers(vma, region))
+		return true;
+	if (glexi_cfg()->adopt == GLEXI_ADOPT_NEVER || !nic_adopt_range(dev, from, to, again, &why))
+		glexi_info("%llu bytes at %#llx cannot be adopted, and attach is refused: %s",
+			   (unsigned long long)region->len, (unsigned long long)region->addr, why);
+	return is_shared(dev, region, vma);
+}
+
+/* *vma: the shared mapping that peers are to map.  False: there is none, or none any object can be made of. */
+static bool choose_shared(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+{
+	if (GLEXI_UNLIKELY(is_refused(dev)))
+		return adopt_refused(dev, region, vma);
+	return is_shared(dev, region, vma) ||
+	       (nic_mem_used(dev, region->addr, region->len) && is_shared(dev, region, vma));
 }
 
 /* Finding the object and naming it in the table go together: an object that no region names may be dropped. */
-static bool enter_file(struct nic_device *dev, struct emu_region *region, const struct nic_vma *vma, uint64_t *handle)
+static bool enter_shared(struct nic_device *dev, struct emu_region *region, const struct nic_vma *vma, uint64_t *handle)
 {
 	struct nic_file *file;
 	bool entered;
@@ -55,7 +103,7 @@ static bool enter_file(struct nic_device *dev, struct emu_region *region, const 
 	file = nic_file_get(dev, vma);
 	if (file) {
 		region->way = EMU_WAY_MAP;
-		region->kind = EMU_KIND_FILE;
+		region->kind = is_adopted(vma) ? EMU_KIND_ADOPTED : EMU_KIND_FILE;
 		region->map = file->id;
 		region->map_offset = (int64_t)(region->addr - vma->start);
 	}
@@ -70,11 +118,10 @@ static bool enter(struct nic_device *dev, void *addr, struct emu_region *region,
 {
 	struct nic_vma vma;
 
-	if (!is_alloc(dev, addr, region)) {
-		if (is_file(dev, region, &vma))
-			return enter_file(dev, region, &vma, handle);
-		nic_mem_used(dev, region->addr, region->len);
-	}
+	if (is_alloc(dev, addr, region))
+		return emu_mmt_register(dev->nic, region, handle);
+	if (choose_shared(dev, region, &vma))
+		return enter_shared(dev, region, &vma, handle);
 	return emu_mmt_register(dev->nic, region, handle);
 }
 
@@ -117,7 +164,7 @@ static bool leave(struct nic_ep *nep, uint64_t handle)
 
 	if (!emu_mmt_find(dev->nic, handle, &region))
 		return false;
-	if (region.kind != EMU_KIND_FILE) {
+	if (region.kind != EMU_KIND_FILE && region.kind != EMU_KIND_ADOPTED) {
 		left = emu_mmt_revoke(dev->nic, handle, session, num);
 	} else {
 		pthread_mutex_lock(&dev->lock);

@@ -70,6 +70,8 @@ static glex_ret_t device_open(struct glexi_device *device)
 	LIST_INIT(&dev->eps);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->ep_lock, NULL);
+	if (glexi_cfg()->mem_attach)
+		allow_attach(); /* glexd tries it */
 	ret = nic_ctl_open(&dev->ctl, true, &dev->welcome, fds);
 	if (ret != GLEX_SUCCESS) {
 		pthread_mutex_destroy(&dev->lock);
@@ -85,8 +87,6 @@ static glex_ret_t device_open(struct glexi_device *device)
 		free_device(dev);
 		return GLEX_SYS_ERR;
 	}
-	if (glexi_cfg()->mem_attach)
-		allow_attach();
 	device->be = dev;
 	glexi_info("device 0 is NIC %u of glexd %u at %s", dev->welcome.nic_id, dev->welcome.glexd_pid, dev->ctl.name);
 	return GLEX_SUCCESS;

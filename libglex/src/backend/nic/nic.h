@@ -95,11 +95,11 @@ struct nic_file {
 
 #define NIC_HOT 64u
 
-/* Memory that somebody wanted to be promoted, and what came of it. */
+/* Memory that is used often, or that somebody wanted to be promoted. */
 struct nic_hot {
 	uint64_t addr, len;
 	uint64_t uses;	/* times it was registered */
-	bool collapsed; /* the kernel was asked for huge pages */
+	uint64_t asked; /* times it was to be promoted */
 };
 
 /* What is registered; counted for GLEX_MAX_REGIONS and GLEX_MAX_LOCKED. */
@@ -212,8 +212,8 @@ void nic_files_recount(struct nic_device *dev);
 void nic_files_free(struct nic_device *dev);
 
 /* promote.c: memory in use again and again */
-/* These bytes were registered and are reached by attach. */
-void nic_mem_used(struct nic_device *dev, uint64_t addr, uint64_t len);
+/* These bytes are registered and reached by attach.  True: not any more, they are shared now. */
+bool nic_mem_used(struct nic_device *dev, uint64_t addr, uint64_t len);
 bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool quiet);
 
 /* post.c */

@@ -2,6 +2,10 @@
 /*
  * promote.c - memory that is used often is moved to where it is reached faster.
  *
+ * Adopting it: peers then map it.  Memory that is not private any more behaves
+ * like it only if munmap and madvise are seen, so this is done if a monitor of
+ * memwatch.h sees them, or if GLEX_ADOPT=always says that it does no harm.
+ *
  * Huge pages: attach copies three times as fast out of them.  MADV_COLLAPSE puts
  * the whole 2 MiB units of a region into huge pages in place; nobody notices but
  * by the time it takes, so it is done once for a region, at the request of the
@@ -14,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "backend/nic/adopt.h"
 #include "cfg/cfg.h"
 #include "cfg/log.h"
 
@@ -21,6 +26,7 @@
 #define MADV_COLLAPSE 25 /* since Linux 6.1 */
 #endif
 
+#define PAGE UINT64_C(4096)
 #define HUGE (UINT64_C(2) << 20)
 
 static uint64_t round_up(uint64_t v, uint64_t unit)
@@ -67,37 +73,70 @@ static struct nic_hot *hot_of(struct nic_device *dev, uint64_t addr, uint64_t le
 	return hot;
 }
 
-void nic_mem_used(struct nic_device *dev, uint64_t addr, uint64_t len)
+/* Whether the program's munmap and madvise would be seen, and in time, for memory that is not private any more. */
+static bool is_watched(void)
 {
-	struct nic_hot *hot;
-	bool enough;
+	uint32_t all = GLEXI_SEES_UNMAP | GLEXI_SEES_DISCARD | GLEXI_SEES_BEFORE;
 
-	if (len < HUGE)
-		return;
+	return (glexi_memwatch_sees() & all) == all;
+}
+
+static bool may_adopt(void)
+{
+	int adopt = glexi_cfg()->adopt;
+
+	return adopt == GLEXI_ADOPT_ALWAYS || (adopt == GLEXI_ADOPT_AUTO && is_watched());
+}
+
+/* The whole pages in [addr, end). */
+static bool adopt(struct nic_device *dev, uint64_t addr, uint64_t end)
+{
+	const char *why = NULL;
+
+	if (!may_adopt() || end - addr < glexi_cfg()->adopt_min)
+		return false;
+	if (nic_adopt_range(dev, round_up(addr, PAGE), end / PAGE * PAGE, false, &why))
+		return true;
+	glexi_info("memory used often is not adopted: %s", why);
+	return false;
+}
+
+/* Asked the first, second, fourth, eighth time: what cannot be now is not tried each time, and may be later. */
+static bool is_time(struct nic_device *dev, uint64_t addr, uint64_t len)
+{
+	uint64_t asked;
+
 	pthread_mutex_lock(&dev->lock);
-	hot = hot_of(dev, addr, len);
-	enough = ++hot->uses == glexi_cfg()->promote_after;
+	asked = ++hot_of(dev, addr, len)->asked;
 	pthread_mutex_unlock(&dev->lock);
-	if (enough)
-		nic_mem_promote(dev->dev, (void *)(uintptr_t)addr, len, false);
+	return (asked & (asked - 1)) == 0;
 }
 
 bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool quiet)
 {
 	struct nic_device *dev = device->be;
 	uint64_t at = (uintptr_t)addr;
-	struct nic_hot *hot;
-	bool wanted;
 
-	(void)quiet; /* huge pages need it not */
-	if (len < HUGE || !glexi_cfg()->huge_pages)
+	if (len < 2 * PAGE || !is_time(dev, at, len))
 		return false;
-	pthread_mutex_lock(&dev->lock);
-	hot = hot_of(dev, at, len);
-	wanted = !hot->collapsed;
-	hot->collapsed = true;
-	pthread_mutex_unlock(&dev->lock);
-	if (wanted)
+	if (quiet && adopt(dev, at, at + len))
+		return true;
+	if (glexi_cfg()->huge_pages)
 		collapse(dev, at, at + len);
 	return false;
+}
+
+bool nic_mem_used(struct nic_device *dev, uint64_t addr, uint64_t len)
+{
+	const struct glexi_cfg *cfg = glexi_cfg();
+	struct nic_hot *hot;
+	bool enough;
+
+	if (len < cfg->adopt_min)
+		return false;
+	pthread_mutex_lock(&dev->lock);
+	hot = hot_of(dev, addr, len);
+	enough = ++hot->uses % cfg->promote_after == 0;
+	pthread_mutex_unlock(&dev->lock);
+	return enough && nic_mem_promote(dev->dev, (void *)(uintptr_t)addr, len, true);
 }

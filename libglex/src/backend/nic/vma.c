@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define MAPS "/proc/self/maps"
 
@@ -103,17 +104,41 @@ static bool parse(const char *line, struct nic_vma *vma)
 	return true;
 }
 
+/*
+ * Reads on until buf holds a whole line, or the end.  used: bytes of it that are
+ * done with.  A line longer than buf is cut.  False: there is no line left.
+ */
+static bool next_line(int fd, char *buf, size_t size, size_t *have, size_t *used)
+{
+	memmove(buf, buf + *used, *have - *used);
+	*have -= *used;
+	*used = 0;
+	while (!memchr(buf, '\n', *have) && *have < size - 1) {
+		ssize_t n = read(fd, buf + *have, size - 1 - *have);
+
+		if (n <= 0)
+			break;
+		*have += (size_t)n;
+	}
+	buf[*have] = '\0';
+	*used = strcspn(buf, "\n");
+	*used += buf[*used] == '\n';
+	return *used > 0;
+}
+
+/* Without an allocation: it may be called from inside the allocator. */
 bool nic_vma_find_text(uint64_t addr, struct nic_vma *vma)
 {
-	FILE *maps = fopen(MAPS, "re");
-	char line[4096 + 128]; /* a path, and what stands before it */
+	char buf[4096 + 128]; /* a path, and what stands before it */
+	size_t have = 0, used = 0;
+	int fd = nic_vma_open();
 	bool found = false;
 
-	if (!maps)
+	if (fd < 0)
 		return false;
-	while (!found && fgets(line, sizeof(line), maps))
-		found = parse(line, vma) && vma->end > addr;
-	fclose(maps);
+	while (!found && next_line(fd, buf, sizeof(buf), &have, &used))
+		found = parse(buf, vma) && vma->end > addr;
+	close(fd);
 	return found;
 }
 

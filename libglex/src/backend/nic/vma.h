@@ -26,7 +26,7 @@ int nic_vma_open(void);
 /* The mapping that holds addr, or the next above it.  False: there is none, or /proc cannot be read. */
 bool nic_vma_find(int fd, uint64_t addr, struct nic_vma *vma);
 
-/* The same by text alone; for tests. */
+/* The same by text alone, as where the kernel has no better way. */
 bool nic_vma_find_text(uint64_t addr, struct nic_vma *vma);
 
 /* Memory of no file, not shared, that the program may write, and no stack. */

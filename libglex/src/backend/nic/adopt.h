@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * adopt.h - private memory moved into a shared mapping, in place.
+ *
+ * All of it lies in one sealed memfd of this process, each piece in a window of
+ * its own, 2^40 bytes wide:
+ *
+ *   addresses  ....|== piece ==|.....................|== piece ==|....
+ *                     \                                  |
+ *   memfd      |.......|=========|............|.......|=========|.....
+ *              window 0                       window 1
+ *
+ * A piece begins in its window where its address lies in a huge page.  Behind it
+ * the file is empty for ever: who makes the mapping longer reads zeros there, as
+ * of private memory.  From then on the piece is a shared mapping like those the
+ * program makes itself, and file.c shares it.
+ */
+#ifndef GLEXI_ADOPT_H
+#define GLEXI_ADOPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/nic/vma.h"
+#include "core/memwatch.h"
+
+#define ADOPT_WINDOW 40	  /* bits */
+#define ADOPT_MAX    512u /* pieces at once: each is one or two more mappings, and a descriptor of glexd */
+
+struct adopt_piece {
+	uint64_t start, end; /* where it was adopted, or was last seen: the program may move it, in parts too */
+	uint64_t offset;     /* in the memfd */
+};
+
+/* Of the process, whatever devices come and go. */
+struct adopt {
+	pthread_mutex_t lock; /* nobody allocates or frees with it, for memory's changes are reported from in there */
+	int fd;		      /* -1: nothing was adopted yet */
+	uint64_t dev, ino;
+	uint64_t windows;	/* used so far */
+	_Atomic uint32_t count; /* written under the lock */
+	struct adopt_piece piece[ADOPT_MAX];
+};
+
+extern struct adopt nic_adopt;
+
+struct nic_device;
+
+/*
+ * Moves the plain private pages of [addr, end), whole pages, into the memfd.
+ * again: also what is in it already, so that all of them lie in one piece; then
+ * there may be no region over them.  False: nothing was moved; *why_p says why.
+ */
+bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, bool again, const char **why_p);
+
+/* A part of the memfd. */
+static inline bool nic_adopt_is(uint64_t dev, uint64_t ino)
+{
+	return nic_adopt.fd >= 0 && nic_adopt.ino == ino && nic_adopt.dev == dev;
+}
+
+/* adopt_watch.c: learns from now on when adopted memory goes. */
+void nic_adopt_watch(void);
+/* Gives back to the system what is not mapped any more.  Under the lock. */
+void nic_adopt_sweep(void);
+
+#endif /* GLEXI_ADOPT_H */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * adopt_watch.c - what must happen to adopted memory where the program expects
+ * it to be private: it goes when it is unmapped, reads zero after MADV_DONTNEED,
+ * and a fork's child has its own.
+ *
+ * Fork.  Before it, everything adopted is copied into private memory aside; the
+ * child moves the copies over the pages it shares with its parent, before any
+ * other handler runs, the parent drops them.  Where the adopted pages are now is
+ * asked of the kernel, for the program may have moved them.  If there is no
+ * memory for the copies, the child shares the pages with its parent, which is
+ * said.  vfork, posix_spawn and clone with CLONE_VM need nothing.
+ */
+#include "backend/nic/nic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backend/nic/adopt.h"
+#include "cfg/log.h"
+
+/* ---- what goes ---------------------------------------------------------------------- */
+
+static void punch(uint64_t from, uint64_t to)
+{
+	fallocate(nic_adopt.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+}
+
+static bool is_ours(const struct nic_vma *vma)
+{
+	return nic_adopt_is(vma->dev, vma->ino);
+}
+
+/*
+ * The mapping, anywhere, that shows the memfd at `at` or first behind it, below
+ * `end`.  False: none does.
+ */
+static bool shown_from(int vma_fd, uint64_t at, uint64_t end, struct nic_vma *shown)
+{
+	struct nic_vma vma = {.end = 0};
+	bool found = false;
+
+	while (nic_vma_find(vma_fd, vma.end, &vma)) {
+		if (!is_ours(&vma) || vma.offset >= end || vma.offset + (vma.end - vma.start) <= at)
+			continue;
+		if (!found || vma.offset < shown->offset)
+			*shown = vma;
+		found = true;
+	}
+	return found;
+}
+
+/* Punches what of the piece's window no mapping shows; false: none shows anything of it. */
+static bool settle_piece(int vma_fd, struct adopt_piece *piece)
+{
+	uint64_t at = piece->offset >> ADOPT_WINDOW << ADOPT_WINDOW, end = at + (UINT64_C(1) << ADOPT_WINDOW);
+	struct nic_vma vma = {.end = 0};
+	bool shown = false;
+
+	while (at < end && shown_from(vma_fd, at, end, &vma)) {
+		if (vma.offset > at)
+			punch(at, vma.offset);
+		if (!shown)
+			piece->start = vma.start;
+		piece->end = vma.end;
+		at = vma.offset + (vma.end - vma.start);
+		shown = true;
+	}
+	if (at < end)
+		punch(at, end);
+	return shown;
+}
+
+/* Looks after the pieces that were last seen in [start, end).  Under the lock. */
+static void settle(uint64_t start, uint64_t end)
+{
+	/* relaxed: under the lock */
+	uint32_t i = 0, count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
+	int vma_fd = count ? nic_vma_open() : -1;
+
+	while (vma_fd >= 0 && i < count) {
+		struct adopt_piece *piece = &nic_adopt.piece[i];
+
+		if (piece->start < end && start < piece->end && !settle_piece(vma_fd, piece))
+			*piece = nic_adopt.piece[--count];
+		else
+			i++;
+	}
+	if (vma_fd >= 0)
+		close(vma_fd);
+	atomic_store_explicit(&nic_adopt.count, count, memory_order_relaxed); /* relaxed: see above */
+}
+
+void nic_adopt_sweep(void)
+{
+	settle(0, UINT64_MAX);
+}
+
+static bool is_any(void)
+{
+	/* relaxed: who changes memory that is being adopted has a race with or without us */
+	return atomic_load_explicit(&nic_adopt.count, memory_order_relaxed) != 0;
+}
+
+/* madvise would only unmap the pages of a shared mapping: their contents would come back. */
+static void discard(const struct glexi_mem_change *change)
+{
+	uint64_t at = change->addr, end = at + change->len, from, to;
+	int vma_fd = nic_vma_open();
+	struct nic_vma vma;
+
+	while (at < end && nic_vma_find(vma_fd, at, &vma) && vma.start < end) {
+		from = at > vma.start ? at : vma.start;
+		to = end < vma.end ? end : vma.end;
+		if (is_ours(&vma))
+			punch(vma.offset + (from - vma.start), vma.offset + (to - vma.start));
+		at = vma.end;
+	}
+	if (vma_fd >= 0)
+		close(vma_fd);
+}
+
+static void before(struct glexi_memwatch *self, const struct glexi_mem_change *change)
+{
+	(void)self;
+	if (change->kind != GLEXI_MEM_DISCARD || !is_any())
+		return;
+	pthread_mutex_lock(&nic_adopt.lock);
+	discard(change);
+	pthread_mutex_unlock(&nic_adopt.lock);
+}
+
+static void after(struct glexi_memwatch *self, const struct glexi_mem_change *change, bool done)
+{
+	(void)self;
+	if (!done || !is_any() || (change->kind != GLEXI_MEM_UNMAP && change->kind != GLEXI_MEM_MOVE))
+		return;
+	pthread_mutex_lock(&nic_adopt.lock);
+	if (change->kind == GLEXI_MEM_MOVE)
+		nic_adopt_sweep(); /* where they are now, only the kernel knows */
+	else
+		settle(change->addr, change->addr + change->len);
+	pthread_mutex_unlock(&nic_adopt.lock);
+}
+
+void nic_adopt_watch(void)
+{
+	static struct glexi_memwatch watch = {.before = before, .after = after};
+
+	glexi_memwatch_subscribe(&watch);
+}
+
+/* ---- fork ------------------------------------------------------------------------------ */
+
+/* A mapping of adopted memory, and its private copy for the child. */
+struct copy {
+	uint64_t start, len;
+	unsigned char *aside; /* NULL: there was no memory */
+	int prot;
+};
+
+#define COPIES (2 * ADOPT_MAX) /* protection that differs splits mappings */
+
+static struct copy copies[COPIES];
+static uint32_t copied;
+
+/* Reads what is not a hole; a hole's copy is zero already. */
+static bool read_data(unsigned char *to, uint64_t offset, uint64_t len)
+{
+	off_t at = (off_t)offset, end = (off_t)(offset + len), stop;
+
+	while ((at = lseek(nic_adopt.fd, at, SEEK_DATA)) >= 0 && at < end) {
+		stop = lseek(nic_adopt.fd, at, SEEK_HOLE);
+		if (stop < 0 || stop > end)
+			stop = end;
+		while (at < stop) {
+			ssize_t n = pread(nic_adopt.fd, to + ((uint64_t)at - offset), (size_t)(stop - at), at);
+
+			if (n <= 0)
+				return false;
+			at += n;
+		}
+	}
+	return true;
+}
+
+static void copy_mapping(const struct nic_vma *vma, struct copy *copy)
+{
+	void *aside = (void *)syscall(SYS_mmap, NULL, vma->end - vma->start, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*copy = (struct copy){
+		.start = vma->start,
+		.len = vma->end - vma->start,
+		.prot = (vma->readable ? PROT_READ : 0) | (vma->writable ? PROT_WRITE : 0) |
+			(vma->executable ? PROT_EXEC : 0),
+	};
+	if (aside == MAP_FAILED)
+		return;
+	if (read_data(aside, vma->offset, copy->len))
+		copy->aside = aside;
+	else
+		syscall(SYS_munmap, aside, copy->len);
+}
+
+static void before_fork(void)
+{
+	struct nic_vma vma = {.end = 0};
+	uint64_t short_of = 0;
+	int vma_fd;
+
+	pthread_mutex_lock(&nic_adopt.lock);
+	copied = 0;
+	if (nic_adopt.fd < 0)
+		return;
+	vma_fd = nic_vma_open();
+	while (copied < COPIES && nic_vma_find(vma_fd, vma.end, &vma)) {
+		if (!is_ours(&vma))
+			continue;
+		copy_mapping(&vma, &copies[copied]);
+		short_of += copies[copied].aside ? 0 : copies[copied].len;
+		copied++;
+	}
+	if (vma_fd >= 0)
+		close(vma_fd);
+	if (short_of)
+		glexi_warn("fork: no memory for a private copy of %llu KiB of adopted memory: the child shares it with "
+			   "its parent; see GLEX_ADOPT",
+			   (unsigned long long)short_of / 1024);
+}
+
+static void in_parent(void)
+{
+	while (copied > 0)
+		if (copies[--copied].aside)
+			syscall(SYS_munmap, copies[copied].aside, copies[copied].len);
+	pthread_mutex_unlock(&nic_adopt.lock);
+}
+
+static void in_child(void)
+{
+	while (copied > 0) {
+		const struct copy *copy = &copies[--copied];
+
+		if (!copy->aside)
+			continue;
+		if (copy->prot != (PROT_READ | PROT_WRITE))
+			syscall(SYS_mprotect, copy->aside, copy->len, copy->prot);
+		syscall(SYS_mremap, copy->aside, copy->len, copy->len, MREMAP_MAYMOVE | MREMAP_FIXED, copy->start);
+	}
+	if (nic_adopt.fd >= 0)
+		close(nic_adopt.fd);
+	nic_adopt.fd = -1;
+	nic_adopt.windows = 0;
+	atomic_store_explicit(&nic_adopt.count, 0, memory_order_relaxed); /* relaxed: the child has one thread */
+	pthread_mutex_init(&nic_adopt.lock, NULL);
+}
+
+/* When the library is loaded, so that in the child no other handler writes before the pages are its own. */
+static __attribute__((constructor)) void watch_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
