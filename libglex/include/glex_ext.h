@@ -20,8 +20,8 @@ extern "C" {
 
 /*
  * Set it to 1 before the first endpoint is created if only one thread of the
- * process makes GLEX calls: the endpoints' locks then vanish.  It is exported by
- * the vendor's library too.
+ * process makes GLEX calls: the endpoints' locks then vanish, as they do anyway
+ * while the process has one thread.  It is exported by the vendor's library too.
  */
 extern int glex_single_threaded;
 
