@@ -87,21 +87,28 @@ bool emu_copier_works(enum emu_copier copier)
 void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len)
 {
 	switch (copier) {
+	case EMU_COPIER_AVX512:
+		if (__builtin_cpu_supports("avx512f")) {
+			copy_avx512(dst, src, len);
+			return;
+		}
+		break;
+	case EMU_COPIER_AVX2:
+		if (__builtin_cpu_supports("avx2")) {
+			copy_avx2(dst, src, len);
+			return;
+		}
+		break;
 	case EMU_COPIER_MOVSB:
 		copy_movsb(dst, src, len);
-		return;
-	case EMU_COPIER_AVX2:
-		copy_avx2(dst, src, len);
-		return;
-	case EMU_COPIER_AVX512:
-		copy_avx512(dst, src, len);
 		return;
 	case EMU_COPIER_STREAM:
 		copy_stream(dst, src, len);
 		return;
 	default:
-		memcpy(dst, src, len);
+		break;
 	}
+	memcpy(dst, src, len);
 }
 
 #else
@@ -124,13 +131,4 @@ const char *emu_copier_name(enum emu_copier copier)
 	static const char *const name[] = {"libc", "movsb", "avx2", "avx512", "stream"};
 
 	return copier < EMU_COPIERS ? name[copier] : "?";
-}
-
-void emu_copy_bulk(uint64_t picks, uint64_t stream_from, void *dst, const void *src, uint64_t len)
-{
-	enum emu_copier copier = (enum emu_copier)(picks >> 4 * emu_copy_class(len) & 15);
-
-	if (stream_from && len >= stream_from)
-		copier = EMU_COPIER_STREAM;
-	emu_copier_run(emu_copier_works(copier) ? copier : EMU_COPIER_LIBC, dst, src, len);
 }

@@ -40,7 +40,10 @@ enum emu_copier {
 /* Whether this processor has it.  EMU_COPIER_LIBC always works. */
 bool emu_copier_works(enum emu_copier copier);
 
-/* Copies len >= EMU_COPIER_MIN bytes, which do not overlap, with a copier that works. */
+/*
+ * Copies len >= EMU_COPIER_MIN bytes, which do not overlap.  A copier that this
+ * processor has not, or that is none, is the C library's.
+ */
 void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len);
 
 const char *emu_copier_name(enum emu_copier copier);
@@ -57,11 +60,12 @@ static inline uint64_t emu_copy_pick(uint64_t picks, uint32_t copy_class, enum e
 	return (picks & ~(UINT64_C(15) << 4 * copy_class)) | (uint64_t)copier << 4 * copy_class;
 }
 
-/*
- * Copies len >= EMU_COPIER_MIN bytes, which do not overlap, as picks and
- * stream_from say.  Picks that this processor cannot follow, or that make no
- * sense, fall back to the C library.
- */
-void emu_copy_bulk(uint64_t picks, uint64_t stream_from, void *dst, const void *src, uint64_t len);
+/* Copies len >= EMU_COPIER_MIN bytes, which do not overlap, as picks and stream_from say.  Any picks will do. */
+static inline void emu_copy_bulk(uint64_t picks, uint64_t stream_from, void *dst, const void *src, uint64_t len)
+{
+	enum emu_copier copier = (enum emu_copier)(picks >> 4 * emu_copy_class(len) & 15);
+
+	emu_copier_run(stream_from && len >= stream_from ? EMU_COPIER_STREAM : copier, dst, src, len);
+}
 
 #endif /* EMU_COPY_H */

@@ -114,8 +114,9 @@ static bool overlap(const unsigned char *a, const unsigned char *b, uint64_t len
 	return (uintptr_t)a - (uintptr_t)b < len || (uintptr_t)b - (uintptr_t)a < len;
 }
 
-/* See copy.h for picks and stream_from. */
-static void copy_ordered(uint64_t picks, uint64_t stream_from, void *dst_, const void *src_, uint64_t len)
+/* See copy.h for picks and stream_from.  Into both of its callers: a PUT of 4 KiB is some twenty nanoseconds. */
+static inline __attribute__((always_inline)) void copy_ordered(uint64_t picks, uint64_t stream_from, void *dst_,
+							       const void *src_, uint64_t len)
 {
 	unsigned char *dst = dst_;
 	const unsigned char *src = src_;
@@ -125,7 +126,7 @@ static void copy_ordered(uint64_t picks, uint64_t stream_from, void *dst_, const
 		copy_ascending(dst, src, len);
 		return;
 	}
-	tail = emu_tail_of((uintptr_t)dst + len, len);
+	tail = ((uintptr_t)dst + len) % 8 == 0 ? 8 : emu_tail_of((uintptr_t)dst + len, len);
 	if (overlap(dst, src, len)) {
 		copy_overlapping(dst, src, len, tail);
 		return;
