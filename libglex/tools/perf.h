@@ -164,7 +164,7 @@ extern const struct perf_test perf_imm_put_lat, perf_put_lat, perf_put_poll_lat,
 extern const struct perf_test perf_put_bw, perf_get_bw, perf_put_bibw;
 extern const struct perf_test perf_mp_rate, perf_imm_put_rate;
 /* perf_wake.c, perf_cost.c */
-extern const struct perf_test perf_wake_lat, perf_overlap, perf_open, perf_ep_mem;
+extern const struct perf_test perf_wake_lat, perf_overlap, perf_open, perf_ep_mem, perf_rcache_hit;
 
 /* perf_options.c.  Ends the process with a message where the options make no sense. */
 void perf_parse_options(int argc, char **argv, struct perf_options *opt_p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * perf_cost.c - what it takes to begin: the time until the first request can be
- * posted, and the memory of an endpoint.
+ * posted, the memory of an endpoint, a region from the registration cache.
  *
  * A process opens the device once, and the first time is what counts; so for
  * each sample this program starts itself anew.  glexd runs already: both sides
@@ -162,6 +162,66 @@ static void ep_mem(struct perf_side *s, const struct perf_plan *plan, double *sa
 	}
 }
 
+/* ---- the registration cache ----------------------------------------------- */
+
+#define HELD   64  /* regions got before any is put back */
+#define ROUNDS 100 /* of that in a sample */
+
+/* Nanoseconds of a get that finds its region, and of the put. */
+static void hits(struct perf_side *s, glex_rcache_handle_t rc, uint32_t size, double *get_ns, double *put_ns)
+{
+	struct glex_rcache_region region[HELD];
+	uint64_t get = 0, put = 0;
+	glex_ret_t ret = GLEX_SUCCESS;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t start = perf_now_ns(), middle;
+
+		for (int i = 0; i < HELD; i++)
+			ret |= glex_rcache_get(rc, s->out, size, GLEX_MEM_READ, &region[i]);
+		middle = perf_now_ns();
+		for (int i = 0; i < HELD; i++)
+			ret |= glex_rcache_put(rc, &region[i]);
+		put += perf_now_ns() - middle;
+		get += middle - start;
+	}
+	if (ret != GLEX_SUCCESS)
+		perf_fail(s, "the registration cache failed");
+	*get_ns = (double)get / (HELD * ROUNDS);
+	*put_ns = (double)put / (HELD * ROUNDS);
+}
+
+static void rcache_hit(struct perf_side *s, const struct perf_plan *plan, double *sample)
+{
+	struct glex_rcache_stats stats;
+	double put[PERF_WAKES];
+	glex_rcache_handle_t rc;
+	struct perf_stat stat;
+	glex_ret_t ret;
+
+	if (s->side == 1)
+		return;
+	ret = glex_rcache_create(s->ep, NULL, &rc);
+	if (ret != GLEX_SUCCESS)
+		perf_fail_ret(s, "glex_rcache_create", ret);
+	for (uint32_t k = 0; k < plan->warmup + plan->samples; k++) {
+		double get_ns, put_ns;
+
+		hits(s, rc, plan->size, &get_ns, &put_ns);
+		perf_progress(s);
+		if (k >= plan->warmup) {
+			sample[k - plan->warmup] = get_ns;
+			put[k - plan->warmup] = put_ns;
+		}
+	}
+	ret = glex_rcache_query(rc, &stats);
+	if (ret != GLEX_SUCCESS || stats.misses != 1)
+		perf_fail(s, "of all gets %llu missed the registration cache", (unsigned long long)stats.misses);
+	glex_rcache_destroy(rc);
+	perf_stat_of(put, plan->samples, &stat);
+	s->extra[0] = (struct perf_extra){"put_ns", stat.p50};
+}
+
 static const char *refuse_nothing(const struct perf_side *s, uint32_t size)
 {
 	(void)s;
@@ -180,6 +240,19 @@ const struct perf_test perf_open = {
 	.samples = 31,
 	.refuse = refuse_nothing,
 	.run = open_all,
+};
+
+const struct perf_test perf_rcache_hit = {
+	.name = "rcache_hit",
+	.help = "a get from the registration cache that finds its region",
+	.kind = PERF_FIGURE,
+	.one_sided = true,
+	.one_at_a_time = true,
+	.unit = "ns",
+	.sizes = "4K",
+	.samples = 51,
+	.refuse = refuse_nothing,
+	.run = rcache_hit,
 };
 
 const struct perf_test perf_ep_mem = {

@@ -24,7 +24,7 @@
 static const struct perf_test *const tests[] = {
 	&perf_imm_put_lat, &perf_put_lat,      &perf_put_poll_lat, &perf_get_lat, &perf_mp_lat,
 	&perf_mp_rate,	   &perf_imm_put_rate, &perf_put_bw,	   &perf_get_bw,  &perf_put_bibw,
-	&perf_wake_lat,	   &perf_overlap,      &perf_open,	   &perf_ep_mem,
+	&perf_wake_lat,	   &perf_overlap,      &perf_open,	   &perf_ep_mem,  &perf_rcache_hit,
 };
 
 #define TESTS (sizeof(tests) / sizeof(tests[0]))

@@ -297,7 +297,7 @@ measure()
 		ours "$round" -t put_bw,get_bw,put_bibw -s "$bw_sizes"
 		ours "$round" -m malloc -t put_bw,get_bw -s "$attach_sizes"
 		ours "$round" -m huge -t put_bw,get_bw -s "$attach_sizes"
-		ours "$round" -t wake_lat,open,ep_mem
+		ours "$round" -t wake_lat,open,ep_mem,rcache_hit
 		ours "$round" -T normal -t overlap
 		progress "round $round of $rounds: idle glexd"
 		idle "$round"
@@ -411,6 +411,7 @@ to_rows()
 				is["alloc", "wake_lat", 8, "of_limit"] <= 1.3)
 		number("CPU of the poster, 64 MiB PUT", is["alloc", "overlap", 67108864, "value"], "%", "<=", 5, 1, 2)
 		number("idle glexd", is["alloc", "idle", 0, "value"], "% CPU", "<=", 0.1, 0, 3)
+		number("registration cache, hit", is["alloc", "rcache_hit", 4096, "value"], "ns", "<=", 30, 15, 1)
 		number("memory of an endpoint", is["alloc", "ep_mem", 1, "value"] == "" ? "" : is["alloc", "ep_mem", 1, "value"] / 1024,
 			"MiB", "<=", 1.5, "", 2)
 		number("open, create, register 1 MiB", is["alloc", "open", 1048576, "value"], "ms", "<=", 1, 0.3, 2)
