@@ -21,7 +21,7 @@
 #include <sys/resource.h>
 
 #define BEYOND_SPIN_US 500U /* longer than the library spins and yields */
-#define TRIES	       4U   /* a sample, until side 1 has slept */
+#define DOUBLINGS      6U   /* of the pause, while side 1 has not slept: other programs may hold its core */
 
 /* Waits until *word is want. */
 static void await(struct perf_side *s, _Atomic uint64_t *word, uint64_t want)
@@ -86,24 +86,25 @@ static void wait_futex(struct perf_side *s, const struct perf_plan *plan, uint64
 
 static const struct wake_way by_event = {send_event, wait_event}, by_futex = {send_futex, wait_futex};
 
-/* Beyond what the library spins and yields before it sleeps. */
-static uint64_t pause_ns(void)
+/* Beyond what the library spins and yields before it sleeps; longer with each try. */
+static uint64_t pause_ns(uint32_t tries)
 {
 	uint64_t spin_us = 0, yield_us = 0;
 
 	glex_config_uint("GLEX_SPIN_TIME", &spin_us);
 	glex_config_uint("GLEX_YIELD_TIME", &yield_us);
-	return (2 * (spin_us + yield_us) + BEYOND_SPIN_US) * 1000;
+	return ((2 * (spin_us + yield_us) + BEYOND_SPIN_US) * 1000) << (tries < DOUBLINGS ? tries : DOUBLINGS);
 }
 
 /* Side 0: nanoseconds, or 0 if side 1 was awake. */
-static uint64_t wake_once(struct perf_side *s, const struct wake_way *way, union perf_req *req, uint64_t number)
+static uint64_t wake_once(struct perf_side *s, const struct wake_way *way, union perf_req *req, uint64_t number,
+			  uint32_t tries)
 {
 	struct perf_shared *sh = s->shared;
 	uint64_t now;
 
 	await(s, &sh->turn, number); /* WAKE-A1 */
-	compute_until(perf_now_ns() + pause_ns());
+	compute_until(perf_now_ns() + pause_ns(tries));
 	now = perf_now_ns();
 	atomic_store_explicit(&sh->sent_ns, now, memory_order_relaxed); /* relaxed: only we read it */
 	way->send(s, req, number);
@@ -132,8 +133,10 @@ static void sleep_once(struct perf_side *s, const struct perf_plan *plan, const 
 static double wake_sample(struct perf_side *s, const struct perf_plan *plan, const struct wake_way *way,
 			  union perf_req *req, uint64_t *number_p)
 {
-	for (uint32_t i = 0; i < TRIES; i++) {
-		uint64_t ns = 0;
+	uint64_t until = perf_now_ns() + s->opt->deadline_s * 1000000000ULL;
+
+	for (uint32_t tries = 0;; tries++) {
+		uint64_t ns;
 
 		++*number_p;
 		if (s->side == 1) {
@@ -143,12 +146,13 @@ static double wake_sample(struct perf_side *s, const struct perf_plan *plan, con
 				return 0;
 			continue;
 		}
-		ns = wake_once(s, way, req, *number_p);
+		ns = wake_once(s, way, req, *number_p, tries);
 		perf_progress(s);
 		if (ns)
 			return (double)ns;
+		if (perf_now_ns() > until)
+			perf_fail(s, "the receiver does not sleep; see GLEX_SPIN_TIME and GLEX_YIELD_TIME");
 	}
-	perf_fail(s, "the receiver does not sleep; see GLEX_SPIN_TIME and GLEX_YIELD_TIME");
 }
 
 static void rewind_words(struct perf_side *s)
