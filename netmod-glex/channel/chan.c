@@ -75,6 +75,8 @@ glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 	if (ret == GLEX_SUCCESS)
 		ret = glexch_create_ep(ch, params);
 	if (ret == GLEX_SUCCESS)
+		ret = glexch_rndv_open(ch);
+	if (ret == GLEX_SUCCESS)
 		ret = glexch_blocks_open(ch, params->blocks, params->block_size);
 	if (ret != GLEX_SUCCESS) {
 		glexch_close(ch);
@@ -108,6 +110,7 @@ void glexch_close(struct glexch *ch)
 			glexch_seq_release(ch, ch->rx.tab[i].rx);
 	glexch_seq_free_all(ch);
 	glexch_blocks_close(ch);
+	glexch_rndv_close(ch);
 	if (ch->ep)
 		glex_destroy_ep(ch->ep);
 	if (ch->dev)

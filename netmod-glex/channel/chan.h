@@ -161,22 +161,29 @@ void glexch_cursor_init(struct glexch_cursor *cur, const struct iovec *iov, int 
 
 /* ---- zero copy ----------------------------------------------------------- */
 
-#define GLEXCH_REGION_BYTES ((uint64_t)1 << 31) /* what one handle covers: offsets have 32 bits */
+#define GLEXCH_REGION_BYTES ((uint64_t)1 << 31) /* what one region covers of a buffer: offsets have 32 bits */
 
-/* How many handles a buffer of len bytes needs. */
+/* What a peer must know of one; the same on all machines of a job, as its bytes are sent. */
+struct glexch_region {
+	uint64_t handle;
+	uint32_t offset; /* of the buffer in it */
+	uint32_t slot;	 /* for who exposed it */
+};
+
+/* How many of them a buffer of len bytes needs. */
 static inline uint32_t glexch_region_count(uint64_t len)
 {
 	return (uint32_t)((len + GLEXCH_REGION_BYTES - 1) / GLEXCH_REGION_BYTES);
 }
 
 /*
- * Lets peers GET from buf: fills glexch_region_count(len) handles, or none.
+ * Lets peers GET from buf: fills glexch_region_count(len) regions, or none.
  * GLEX_NO_MEM_RESOURCE: the memory table has no room, or this process uses its
  * share of it.  wanted: the peer is waiting for it; those have a share of their
  * own, so that what nobody fetches yet cannot keep out what would be fetched at once.
  */
-glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, uint64_t *handles);
-void glexch_unexpose(struct glexch *ch, uint64_t len, const uint64_t *handles);
+glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, struct glexch_region *regions);
+void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region *regions);
 
 /* Memory that every peer can reach: glex_alloc.  NULL: there is none. */
 void *glexch_alloc(struct glexch *ch, uint64_t len);
@@ -194,7 +201,7 @@ enum glexch_got {
  * glexch_conn_destroy drops it without done.
  */
 typedef void (*glexch_get_fn)(void *arg, enum glexch_got got);
-struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const uint64_t *handles,
+struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const struct glexch_region *regions,
 			      glexch_get_fn done, void *arg);
 
 #endif /* GLEXCH_CHAN_H */

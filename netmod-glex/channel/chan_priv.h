@@ -15,6 +15,7 @@
 
 #include "chan.h"
 
+#include <glex_ext.h>
 #include <string.h>
 
 #define GLEXCH_START_FOREIGN 1u	    /* what an unexpected process may send at once */
@@ -210,6 +211,7 @@ struct glexch {
 	struct glexch_piece pieces[GLEXCH_PIECES];
 	glex_ep_addr_t addr;
 	glex_device_handle_t dev;
+	glex_rcache_handle_t rc;
 };
 
 /* ---- conn.c -------------------------------------------------------------- */
@@ -282,6 +284,8 @@ void glexch_sr_drop(struct glexch_conn *conn, int tell);
 uint32_t glexch_region_share(uint32_t units, uint32_t sharers);
 void glexch_rndv_run(struct glexch *ch);
 int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct glex_err_req *err);
+glex_ret_t glexch_rndv_open(struct glexch *ch);
+void glexch_rndv_close(struct glexch *ch);
 void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_rndv_drop(struct glexch_conn *conn, int tell);
 

@@ -2,13 +2,13 @@
 /*
  * rndv.c - zero copy: the receiver GETs out of the sender's buffer into its own.
  *
- * A buffer is exposed as regions of GLEXCH_REGION_BYTES, each with its handle,
- * because an offset has 32 bits.  A get walks through them; each region is cut
+ * A buffer is exposed in parts of GLEXCH_REGION_BYTES, each with its region of
+ * the registration cache, because an offset has 32 bits.  A get walks through them; each region is cut
  * into pieces, a few of which are under way at once:
  *
  *      region 0                region 1            the last
  *      [piece|piece|piece|...] [piece|piece|...]   [...]
- *                  ^ pos                ^ its own side is registered when pos comes to it,
+ *                  ^ pos                ^ its own side is got from the cache when pos comes to it,
  *                                         after the pieces of the one before have arrived
  *
  * I1  A piece under way has a slot of ch->pieces; its event names slot and
@@ -16,14 +16,13 @@
  *     event, or with an error request that names handle and offset.
  * I2  A process exposes no more than a share of the memory table unasked, as much
  *     again for peers that wait, and registers its own side for GLEXCH_PIECES
- *     gets at most: the table is never full of what only more registrations
- *     could finish.
+ *     gets at most; what all caches keep idle is half of the table at most: so it
+ *     is never full of what only more registrations could finish.
  * I3  done is called by glexch_rndv_run and glexch_rndv_drop only: never inside
  *     glexch_get, and with the get off the list.
  */
 #include "chan_priv.h"
 
-#include <glex_ext.h>
 #include <stdlib.h>
 
 #define GLEXCH_PIECE_BYTES  (1u << 20)
@@ -36,14 +35,15 @@ struct glexch_get {
 	struct glexch_conn *conn;
 	uint8_t *buf;
 	uint64_t len;
-	uint64_t pos;	    /* posted up to here */
-	uint64_t local;	    /* the handle of the region pos is in, or 0 */
-	uint32_t under_way; /* pieces */
+	uint64_t pos;			 /* posted up to here */
+	struct glex_rcache_region local; /* of the part pos is in */
+	int open;			 /* local is held */
+	uint32_t under_way;		 /* pieces */
 	enum glexch_got failed;
 	int refused; /* by a full memory table: asked again now and then */
 	glexch_get_fn done;
 	void *arg;
-	uint64_t handles[];
+	struct glexch_region regions[];
 };
 
 /* ---- exposing ------------------------------------------------------------ */
@@ -73,7 +73,32 @@ uint32_t glexch_region_share(uint32_t units, uint32_t sharers)
 	return share > GLEXCH_SHARE_MIN ? share : GLEXCH_SHARE_MIN;
 }
 
-glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, uint64_t *handles)
+glex_ret_t glexch_rndv_open(struct glexch *ch)
+{
+	struct glex_rcache_attr attr = {.field_mask = GLEX_RCACHE_ATTR_MAX_COUNT, .max_count = 4 * ch->exposed_max};
+	uint64_t most;
+
+	if (glex_config_uint("GLEX_RCACHE_MAX_COUNT", &most) == GLEX_SUCCESS && most < attr.max_count)
+		attr.max_count = most;
+	return glex_rcache_create(ch->ep, &attr, &ch->rc);
+}
+
+void glexch_rndv_close(struct glexch *ch)
+{
+	if (ch->rc)
+		glex_rcache_destroy(ch->rc);
+	ch->rc = NULL;
+}
+
+static void glexch_hide(struct glexch *ch, const struct glexch_region *region)
+{
+	struct glex_rcache_region held = {.mh = {.v = region->handle}, .offset = region->offset, .slot = region->slot};
+
+	glex_rcache_put(ch->rc, &held);
+	ch->exposed--;
+}
+
+glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, struct glexch_region *regions)
 {
 	uint32_t i, n = glexch_region_count(len);
 	uint32_t most = wanted ? 2 * ch->exposed_max : ch->exposed_max;
@@ -82,56 +107,50 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted,
 		return GLEX_NO_MEM_RESOURCE;
 	for (i = 0; i < n; i++) {
 		uint64_t start = i * GLEXCH_REGION_BYTES;
-		glex_mem_handle_t mh;
-		glex_ret_t ret = glex_register_mem(ch->ep, (uint8_t *)buf + start, glexch_region_len(len, start),
-						   GLEX_MEM_READ, &mh);
+		struct glex_rcache_region got;
+		glex_ret_t ret = glex_rcache_get(ch->rc, (uint8_t *)buf + start, glexch_region_len(len, start),
+						 GLEX_MEM_READ, &got);
 
 		if (ret != GLEX_SUCCESS) {
-			glexch_unexpose(ch, start, handles);
+			glexch_unexpose(ch, start, regions);
 			return ret;
 		}
-		handles[i] = mh.v;
+		regions[i].handle = got.mh.v;
+		regions[i].offset = got.offset;
+		regions[i].slot = got.slot;
 		ch->exposed++;
 	}
 	return GLEX_SUCCESS;
 }
 
-void glexch_unexpose(struct glexch *ch, uint64_t len, const uint64_t *handles)
+void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region *regions)
 {
 	uint32_t i, n = glexch_region_count(len);
 
-	for (i = 0; i < n; i++) {
-		glex_mem_handle_t mh = {.v = handles[i]};
-
-		glex_deregister_mem(ch->ep, mh);
-	}
-	ch->exposed -= n;
+	for (i = 0; i < n; i++)
+		glexch_hide(ch, &regions[i]);
 }
 
 /* ---- posting ------------------------------------------------------------- */
 
 static void glexch_get_close_region(struct glexch *ch, struct glexch_get *get)
 {
-	glex_mem_handle_t mh = {.v = get->local};
-
-	if (get->local)
-		glex_deregister_mem(ch->ep, mh);
-	get->local = 0;
+	if (get->open)
+		glex_rcache_put(ch->rc, &get->local);
+	get->open = 0;
 }
 
-/* Registers our side of the region at pos.  0: not now, or failed. */
+/* Gets our side of the part at pos.  0: not now, or failed. */
 static int glexch_get_open_region(struct glexch *ch, struct glexch_get *get)
 {
-	glex_mem_handle_t mh;
 	glex_ret_t ret;
 
-	if (get->local)
+	if (get->open)
 		return 1;
 	if (get->refused && (ch->tick & GLEXCH_REGISTER_GAP))
 		return 0;
-	ret = glex_register_mem(ch->ep, get->buf + get->pos, glexch_region_len(get->len, get->pos), 0, &mh);
-	if (ret == GLEX_SUCCESS)
-		get->local = mh.v;
+	ret = glex_rcache_get(ch->rc, get->buf + get->pos, glexch_region_len(get->len, get->pos), 0, &get->local);
+	get->open = ret == GLEX_SUCCESS;
 	get->refused = ret == GLEX_NO_MEM_RESOURCE;
 	if (ret != GLEX_SUCCESS && !get->refused)
 		get->failed = GLEXCH_GOT_LOST_PEER;
@@ -154,6 +173,7 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	uint64_t in_region = get->pos % GLEXCH_REGION_BYTES;
 	uint64_t n = GLEXCH_REGION_BYTES - in_region;
 	struct glex_rdma_req req = {0};
+	const struct glexch_region *remote;
 	uint32_t slot;
 	glex_ret_t ret;
 
@@ -167,11 +187,12 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	if (n > ch->max_rdma)
 		n = ch->max_rdma;
 	req.rmt_ep_addr.v = get->conn->peer;
-	req.local_mh.v = get->local;
-	req.local_offset = (uint32_t)in_region;
+	req.local_mh = get->local.mh;
+	req.local_offset = get->local.offset + (uint32_t)in_region;
 	req.len = (uint32_t)n;
-	req.rmt_mh.v = get->handles[get->pos / GLEXCH_REGION_BYTES];
-	req.rmt_offset = (uint32_t)in_region;
+	remote = &get->regions[get->pos / GLEXCH_REGION_BYTES];
+	req.rmt_mh.v = remote->handle;
+	req.rmt_offset = remote->offset + (uint32_t)in_region;
 	req.type = GLEX_RDMA_TYPE_GET;
 	req.local_evt.cookie_0 = ++ch->pieces[slot].gen; /* I1 */
 	req.local_evt.cookie_1 = (uint64_t)slot << 8 | GLEXCH_EV_PIECE;
@@ -198,17 +219,17 @@ static int glexch_get_push(struct glexch *ch, struct glexch_get *get, int posts)
 	return posts;
 }
 
-struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const uint64_t *handles,
+struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const struct glexch_region *regions,
 			      glexch_get_fn done, void *arg)
 {
 	uint32_t n = glexch_region_count(len);
 	struct glexch *ch = conn->ch;
-	struct glexch_get **p, *get = malloc(sizeof(*get) + n * sizeof(uint64_t));
+	struct glexch_get **p, *get = malloc(sizeof(*get) + n * sizeof(*regions));
 
 	if (!get)
 		return NULL;
 	memset(get, 0, sizeof(*get));
-	memcpy(get->handles, handles, n * sizeof(uint64_t));
+	memcpy(get->regions, regions, n * sizeof(*regions));
 	get->conn = conn;
 	get->buf = buf;
 	get->len = len;

@@ -51,10 +51,10 @@ typedef struct {
 	struct glexch_conn *conn; /* I1 */
 } MPID_nem_glex_vc_t;
 
-/* What a sender tells in its RTS; handles follow. */
+/* What a sender tells in its RTS; regions follow. */
 struct MPID_nem_glex_cookie {
 	uint64_t len;
-	uint64_t handles[]; /* all of them, or none: to be asked for with a CTS */
+	struct glexch_region regions[]; /* all of them, or none: to be asked for with a CTS */
 };
 
 /* Memory of glex_alloc for copies of what peers cannot reach; kept for the next one when free. */
@@ -74,10 +74,10 @@ struct MPID_nem_glex_lmt {
 	void *tmp;			     /* the packed data, if buf is not the user's */
 	struct MPID_nem_glex_bounce *bounce; /* or the shareable copy */
 	struct MPID_nem_glex_cookie *cookie;
-	uint32_t count; /* of its handles; 0 while not exposed */
+	uint32_t count; /* of its regions; 0 while not exposed */
 	union {
 		struct MPID_nem_glex_cookie head;
-		uint8_t room[sizeof(struct MPID_nem_glex_cookie) + 4 * sizeof(uint64_t)];
+		uint8_t room[sizeof(struct MPID_nem_glex_cookie) + 4 * sizeof(struct glexch_region)];
 	} small; /* a cookie for up to 8 GiB */
 };
 

@@ -30,13 +30,14 @@
 #include "glex_impl.h"
 
 /*
- * Handles that a COOKIE packet can bring: CH3 loses a cookie that does not come
+ * Regions that a COOKIE packet can bring: CH3 loses a cookie that does not come
  * in one piece with its packet, so both must fit into one mini-packet.
  */
-#define MPID_NEM_GLEX_LATE_MAX	  2u
+#define MPID_NEM_GLEX_LATE_MAX	  1u
 #define MPID_NEM_GLEX_BOUNCE_KEEP ((size_t)16 << 20)
 
-_Static_assert(sizeof(MPIDI_CH3_Pkt_t) + sizeof(struct MPID_nem_glex_cookie) + MPID_NEM_GLEX_LATE_MAX * 8 <=
+_Static_assert(sizeof(MPIDI_CH3_Pkt_t) + sizeof(struct MPID_nem_glex_cookie) +
+			       MPID_NEM_GLEX_LATE_MAX * sizeof(struct glexch_region) <=
 		       GLEXCH_MP_BODY,
 	       "a late cookie in one mini-packet");
 
@@ -86,7 +87,7 @@ static int MPID_nem_glex_unpack(MPIR_Request *req, const void *tmp, intptr_t siz
 
 static size_t MPID_nem_glex_cookie_size(uint32_t count)
 {
-	return sizeof(struct MPID_nem_glex_cookie) + count * sizeof(uint64_t);
+	return sizeof(struct MPID_nem_glex_cookie) + count * sizeof(struct glexch_region);
 }
 
 /* Shareable memory: one kept from before, if it is not much too large, or new. */
@@ -156,7 +157,7 @@ static int MPID_nem_glex_lmt_copy(struct MPID_nem_glex_lmt *lmt)
 static void MPID_nem_glex_lmt_hide(struct MPID_nem_glex_lmt *lmt)
 {
 	if (lmt->count)
-		glexch_unexpose(MPID_nem_glex.ch, lmt->cookie->len, lmt->cookie->handles);
+		glexch_unexpose(MPID_nem_glex.ch, lmt->cookie->len, lmt->cookie->regions);
 	lmt->count = 0;
 }
 
@@ -173,12 +174,12 @@ static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
 	lmt->tmp = NULL;
 }
 
-/* Fills the handles; a full table is no error, it leaves count 0. */
+/* Fills the regions; a full table is no error, it leaves count 0. */
 static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt, int wanted)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_cookie *cookie = lmt->cookie;
-	glex_ret_t ret = glexch_expose(MPID_nem_glex.ch, lmt->buf, cookie->len, wanted, cookie->handles);
+	glex_ret_t ret = glexch_expose(MPID_nem_glex.ch, lmt->buf, cookie->len, wanted, cookie->regions);
 
 	lmt->count = ret == GLEX_SUCCESS ? glexch_region_count(cookie->len) : 0;
 	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MEM_RESOURCE)
@@ -345,7 +346,7 @@ static int MPID_nem_glex_fetch(MPIDI_VC_t *vc, MPIR_Request *req, const struct M
 		fetch->buf = fetch->tmp;
 	}
 	MPIR_ERR_CHKANDJUMP(
-		!glexch_get(conn, fetch->buf, req->ch.lmt_data_sz, cookie->handles, MPID_nem_glex_fetched, fetch),
+		!glexch_get(conn, fetch->buf, req->ch.lmt_data_sz, cookie->regions, MPID_nem_glex_fetched, fetch),
 		mpi_errno, MPI_ERR_OTHER, "**nomem");
 fn_exit:
 	return mpi_errno;
@@ -361,7 +362,7 @@ static int MPID_nem_glex_cookie_sane(const struct iovec *iov, intptr_t size, uin
 
 	if (iov->iov_len < sizeof(*cookie) || cookie->len < (uint64_t)size)
 		return 0;
-	*count_p = (uint32_t)((iov->iov_len - sizeof(*cookie)) / sizeof(uint64_t));
+	*count_p = (uint32_t)((iov->iov_len - sizeof(*cookie)) / sizeof(struct glexch_region));
 	return iov->iov_len == MPID_nem_glex_cookie_size(*count_p) &&
 	       (*count_p == 0 || *count_p == glexch_region_count(cookie->len));
 }

@@ -622,19 +622,19 @@ START_TEST(get__several_megabytes__arrive)
 	const size_t n = 5000001;
 	uint8_t *src = malloc(n), *dst = malloc(n);
 	struct got got = {0, GLEXCH_GOT_ALL};
-	uint64_t handle;
+	struct glexch_region region;
 
 	connected((unsigned)_i);
 	fill(src, 5, 0, n);
-	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, 0, &handle), GLEX_SUCCESS);
-	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, n, &handle, on_got, &got));
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, 0, &region), GLEX_SUCCESS);
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, n, &region, on_got, &got));
 	ck_assert_int_eq(got.done, 0);
 	for (int i = 0; i < STEPS && !got.done; i++)
 		step();
 	ck_assert_int_eq(got.done, 1);
 	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
 	ck_assert_int_eq(memcmp(src, dst, n), 0);
-	glexch_unexpose(procs[0].ch, n, &handle);
+	glexch_unexpose(procs[0].ch, n, &region);
 	stop();
 	free(src);
 	free(dst);
@@ -645,12 +645,12 @@ START_TEST(get__memory_table_full__waits_for_room)
 {
 	uint8_t src[100], dst[100];
 	struct got got = {0, GLEXCH_GOT_ALL};
-	uint64_t handle;
+	struct glexch_region region;
 
 	connected(1);
-	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &handle), GLEX_SUCCESS);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &region), GLEX_SUCCESS);
 	fake.regions_max = fake.regions;
-	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &handle, on_got, &got));
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &region, on_got, &got));
 	for (int i = 0; i < 500; i++)
 		step();
 	ck_assert_int_eq(got.done, 0);
@@ -659,7 +659,7 @@ START_TEST(get__memory_table_full__waits_for_room)
 		step();
 	ck_assert_int_eq(got.done, 1);
 	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
-	glexch_unexpose(procs[0].ch, sizeof(src), &handle);
+	glexch_unexpose(procs[0].ch, sizeof(src), &region);
 	stop();
 }
 END_TEST
@@ -667,11 +667,13 @@ END_TEST
 START_TEST(get__private_memory_out_of_reach__connection_survives)
 {
 	uint8_t src[100], dst[100];
+	struct glexch_region region;
 	struct got got = {0, GLEXCH_GOT_ALL};
 
 	connected(1);
-	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &fake.private_handle), GLEX_SUCCESS);
-	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &fake.private_handle, on_got, &got));
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &region), GLEX_SUCCESS);
+	fake.private_handle = region.handle;
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &region, on_got, &got));
 	for (int i = 0; i < 3000; i++)
 		step();
 	ck_assert_int_eq(got.done, 1);
@@ -679,26 +681,26 @@ START_TEST(get__private_memory_out_of_reach__connection_survives)
 	send_message(&procs[0].main_end, 3000);
 	settle(&procs[0].main_end, &procs[1].main_end);
 	ck_assert_int_eq(procs[1].main_end.failed, 0);
-	glexch_unexpose(procs[0].ch, sizeof(src), &fake.private_handle);
+	glexch_unexpose(procs[0].ch, sizeof(src), &region);
 	stop();
 }
 END_TEST
 
 START_TEST(expose__share_used_up__is_refused_unless_wanted)
 {
-	uint64_t handles[64];
+	struct glexch_region regions[64];
 	uint8_t src[1];
 	int n, wanted;
 
 	connected(1);
-	for (n = 0; glexch_expose(procs[0].ch, src, 1, 0, &handles[n]) == GLEX_SUCCESS; n++)
+	for (n = 0; glexch_expose(procs[0].ch, src, 1, 0, &regions[n]) == GLEX_SUCCESS; n++)
 		ck_assert_int_lt(n, 32);
-	for (wanted = 0; glexch_expose(procs[0].ch, src, 1, 1, &handles[n + wanted]) == GLEX_SUCCESS; wanted++)
+	for (wanted = 0; glexch_expose(procs[0].ch, src, 1, 1, &regions[n + wanted]) == GLEX_SUCCESS; wanted++)
 		ck_assert_int_lt(wanted, 32);
 	ck_assert_int_gt(n, 0);
 	ck_assert_int_eq(wanted, n);
 	for (n += wanted; n; n--)
-		glexch_unexpose(procs[0].ch, 1, &handles[n - 1]);
+		glexch_unexpose(procs[0].ch, 1, &regions[n - 1]);
 	stop();
 }
 END_TEST
@@ -707,11 +709,11 @@ START_TEST(get__peer_dies__fails_once)
 {
 	uint8_t dst[100];
 	struct got got = {0, GLEXCH_GOT_ALL};
-	uint64_t handle = 1;
+	struct glexch_region region = {.handle = 1};
 
 	connected(1);
 	fake_kill(procs[0].card.addr);
-	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &handle, on_got, &got));
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &region, on_got, &got));
 	for (int i = 0; i < 3000; i++)
 		step();
 	ck_assert_int_eq(got.done, 1);

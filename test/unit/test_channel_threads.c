@@ -53,10 +53,12 @@ struct header {
 	uint32_t seq; /* in this stream */
 	uint32_t len; /* of the body */
 	uint32_t ref; /* TAKEN: seq of the offer */
-	uint64_t handle;
+	struct glexch_region region;
 };
 
 #define IN_MP (GLEXCH_MP_BODY - sizeof(struct header))
+
+static const struct glexch_region nothing;
 
 struct message {
 	struct glexch_item item; /* must be first */
@@ -71,7 +73,7 @@ struct offer {
 	bool shared;	    /* of glexch_alloc */
 	uint32_t seq;
 	uint32_t len;
-	uint64_t handle;
+	struct glexch_region region;
 };
 
 struct fetch {
@@ -160,13 +162,14 @@ static int on_done(struct glexch_conn *conn, struct glexch_item *item, int faile
 	return 0;
 }
 
-static void send_message(struct link *link, enum message_kind kind, uint32_t len, uint32_t ref, uint64_t handle)
+static void send_message(struct link *link, enum message_kind kind, uint32_t len, uint32_t ref,
+			 struct glexch_region region)
 {
 	uint32_t bytes = kind == DATA ? len : 0;
 	struct message *m = malloc(sizeof(*m) + bytes);
 
 	UNIT_CHECK(m);
-	m->head = (struct header){.kind = kind, .seq = link->sent++, .len = len, .ref = ref, .handle = handle};
+	m->head = (struct header){.kind = kind, .seq = link->sent++, .len = len, .ref = ref, .region = region};
 	fill(m->body, bytes, seed_of(link->me, link->to, m->head.seq));
 	m->link = link;
 	m->item.done = on_done;
@@ -202,8 +205,8 @@ static bool send_offer(struct link *link)
 	o->buf = o->shared ? glexch_alloc(w->ch, o->len) : malloc(o->len);
 	UNIT_CHECK(o->buf);
 	fill(o->buf, o->len, seed_of(link->me, link->to, o->seq));
-	UNIT_CHECK(glexch_expose(w->ch, o->buf, o->len, 0, &o->handle) == GLEX_SUCCESS);
-	send_message(link, OFFER, o->len, 0, o->handle);
+	UNIT_CHECK(glexch_expose(w->ch, o->buf, o->len, 0, &o->region) == GLEX_SUCCESS);
+	send_message(link, OFFER, o->len, 0, o->region);
 	return true;
 }
 
@@ -215,14 +218,14 @@ static void send_next(struct link *link)
 
 	if (link->left == 0) {
 		link->ended = true;
-		send_message(link, LAST, 0, 0, 0);
+		send_message(link, LAST, 0, 0, nothing);
 		return;
 	}
 	link->left--;
 	/* Nothing orders what a peer read before the news that it is lost: memory offered to it could not be freed. */
 	if (unit_random(random) % 32 == 0 && !link->may_fail && send_offer(link))
 		return;
-	send_message(link, DATA, unit_random(random) % (most[unit_random(random) % 8] + 1), 0, 0);
+	send_message(link, DATA, unit_random(random) % (most[unit_random(random) % 8] + 1), 0, nothing);
 }
 
 /* ---- receiving ------------------------------------------------------------- */
@@ -235,7 +238,7 @@ static void on_got(void *arg, enum glexch_got how)
 	f->link->fetching--;
 	if (how == GLEXCH_GOT_ALL) {
 		expect_filled(f->buf, f->len, seed_of(f->link->to, f->link->me, f->seq));
-		send_message(f->link, TAKEN, 0, f->seq, 0);
+		send_message(f->link, TAKEN, 0, f->seq, nothing);
 	}
 	free(f);
 }
@@ -249,7 +252,7 @@ static void fetch_offer(struct link *link)
 	f->seq = link->head.seq;
 	f->len = link->head.len;
 	link->fetching++;
-	UNIT_CHECK(glexch_get(link->conn, f->buf, f->len, &link->head.handle, on_got, f));
+	UNIT_CHECK(glexch_get(link->conn, f->buf, f->len, &link->head.region, on_got, f));
 }
 
 static void take_back(struct link *link, uint32_t seq)
@@ -260,7 +263,7 @@ static void take_back(struct link *link, uint32_t seq)
 	while (o < link->offers + OFFERS && (!o->buf || o->seq != seq))
 		o++;
 	UNIT_CHECK(o < link->offers + OFFERS);
-	glexch_unexpose(ch, o->len, &o->handle);
+	glexch_unexpose(ch, o->len, &o->region);
 	if (o->shared)
 		glexch_free(ch, o->buf);
 	else
