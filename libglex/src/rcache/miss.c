@@ -24,8 +24,6 @@
  */
 #include "rcache/rcache.h"
 
-#include "cfg/cfg.h"
-
 /* ---- registering ------------------------------------------------------------ */
 
 static void give_back(struct glex_rcache *rc, const struct rcache_plan *plan)
@@ -189,7 +187,7 @@ static void admit(struct glex_rcache *rc, const struct rcache_plan *plan, bool k
 		.refs = 1,
 		.rights = plan->rights,
 		.tie = plan->tie,
-		.promote_at = plan->tie == GLEXI_TIED_TO_ADDRESS ? (uint32_t)glexi_cfg()->promote_after : UINT32_MAX,
+		.promote_at = plan->tie == GLEXI_TIED_TO_ADDRESS ? rc->promote_after : UINT32_MAX,
 	};
 	rc->in_use++;
 	rc->merges += plan->merged;

@@ -26,6 +26,14 @@ static void set_limits(struct glex_rcache *rc, const struct glex_rcache_attr *at
 	rc->max_size = fields & GLEX_RCACHE_ATTR_MAX_SIZE ? attr->max_size : glexi_cfg()->rcache_bytes;
 }
 
+/* Whether a shared mapping would be watched as private memory need not be. */
+static bool may_share(void)
+{
+	if (glexi_memwatch_monitor() == GLEX_MEM_MONITOR_HOOKS)
+		glexi_memwatch_start();
+	return glexi_memwatch_sees() & GLEXI_SEES_BEFORE;
+}
+
 glex_ret_t glex_rcache_create(glex_ep_handle_t handle, const struct glex_rcache_attr *attr, glex_rcache_handle_t *rc_p)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
@@ -56,6 +64,8 @@ glex_ret_t glex_rcache_create(glex_ep_handle_t handle, const struct glex_rcache_
 	rc->free = rc->oldest = rc->newest = rc->doomed = RCACHE_NONE;
 	rc->stamp = 1;
 	rc->seen = glexi_memwatch_now();
+	rc->promote_after = (uint32_t)glexi_cfg()->promote_after;
+	rc->may_share = may_share();
 	set_limits(rc, attr);
 	*rc_p = rc;
 	return GLEX_SUCCESS;
@@ -186,6 +196,18 @@ static bool look_up(struct glex_rcache *rc, uint64_t addr, uint64_t end, uint32_
 	return true;
 }
 
+void rcache_miss_begin(struct glex_rcache *rc, uint64_t start, uint64_t end)
+{
+	while (start < rc->gate_end && rc->gate_start < end) {
+		rcache_unlock_dispose(rc);
+		sched_yield();
+		rcache_lock(rc);
+	}
+	rc->misses++;
+	rc->missing++;
+	rcache_unlock_dispose(rc);
+}
+
 /* Everything but a hit in the front.  Called with the lock, leaves without. */
 static __attribute__((noinline)) glex_ret_t get_slowly(struct glex_rcache *rc, uint64_t addr, uint64_t len,
 						       int32_t flag, struct glex_rcache_region *region)
@@ -204,9 +226,12 @@ static __attribute__((noinline)) glex_ret_t get_slowly(struct glex_rcache *rc, u
 		rcache_unlock_dispose(rc);
 		return GLEX_SUCCESS;
 	}
-	rc->misses++;
-	rcache_unlock_dispose(rc);
-	ret = rcache_miss(rc, start, (end + rc->page - 1) / rc->page * rc->page, (uint32_t)flag, &id);
+	end = (end + rc->page - 1) / rc->page * rc->page;
+	rcache_miss_begin(rc, start, end);
+	ret = rcache_miss(rc, start, end, (uint32_t)flag, &id);
+	rcache_lock(rc);
+	rc->missing--;
+	rcache_unlock(rc);
 	if (ret == GLEX_SUCCESS)
 		show(rc, id, addr, region); /* held: nobody changes it */
 	return ret;
@@ -237,30 +262,57 @@ glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr_, uint64_t len, i
 /* ---- put ---------------------------------------------------------------------- */
 
 /*
- * It is used often: the backend moves its bytes to where peers reach them faster,
- * and if that takes a new registration the next get makes one.  The entry stays
- * held meanwhile.  Called and left with the lock.
+ * Memory that is used often is moved to where peers reach it faster.
+ *
+ * Into huge pages: nobody notices.  The entry stays held meanwhile.
  */
-static void promote(struct glex_rcache *rc, uint32_t id)
+static void promote_pages(struct glex_rcache *rc, uint32_t id)
 {
 	struct rcache_entry *entry = &rc->entries[id];
-	bool better;
 
 	entry->promote_at = UINT32_MAX;
 	rc->in_use += entry->refs++ == 0;
 	rcache_unlock(rc);
-	better = rc->dev->ops->mem_promote(rc->dev, (void *)(uintptr_t)entry->start, entry->end - entry->start, false);
-	rcache_lock(rc);
-	if (better)
+	if (rc->dev->ops->mem_promote(rc->dev, (void *)(uintptr_t)entry->start, entry->end - entry->start, false)) {
+		rcache_lock(rc);
 		rcache_index_remove(rc, id);
+	} else {
+		rcache_lock(rc);
+	}
 	rc->in_use -= --entry->refs == 0;
+}
+
+/*
+ * Into a shared mapping: no region may be there meanwhile.  So the entry goes,
+ * and those who want it wait at the gate.  Leaves without the lock.
+ */
+static void promote_quietly(struct glex_rcache *rc, uint32_t id)
+{
+	uint64_t start = rc->entries[id].start, end = rc->entries[id].end;
+	bool better;
+
+	rc->gate_start = start;
+	rc->gate_end = end;
+	rcache_index_remove(rc, id);
+	rcache_unlock_dispose(rc);
+	better = rc->dev->ops->mem_promote(rc->dev, (void *)(uintptr_t)start, end - start, true);
+	rcache_lock(rc);
+	rc->gate_start = rc->gate_end = 0;
+	if (!better && rc->promote_after < UINT32_MAX / 2)
+		rc->promote_after *= 2; /* each attempt costs a registration */
+	rcache_unlock(rc);
 }
 
 /* The last user is gone.  Called with the lock, leaves without. */
 static __attribute__((noinline)) void put_slowly(struct glex_rcache *rc, uint32_t id)
 {
-	if (rc->entries[id].uses >= rc->entries[id].promote_at)
-		promote(rc, id);
+	if (rc->entries[id].uses >= rc->entries[id].promote_at && rc->entries[id].spans) {
+		if (rc->gate_end == 0 && rc->missing == 0 && rc->may_share) {
+			promote_quietly(rc, id);
+			return;
+		}
+		promote_pages(rc, id);
+	}
 	if (rc->entries[id].refs) {
 		rcache_unlock_dispose(rc); /* somebody has got it meanwhile */
 		return;

@@ -95,6 +95,11 @@ struct glex_rcache {
 	uint64_t map_size;
 	uint64_t page;
 	uint32_t registered;
+	uint32_t missing; /* gets that are registering */
+	uint32_t promote_after;
+	bool may_share;	     /* promote into shared mappings too */
+	uint64_t gate_start; /* nobody registers here: it is being promoted */
+	uint64_t gate_end;
 	uint64_t misses, merges, uncached, evicted, invalidated;
 };
 
@@ -155,6 +160,12 @@ bool rcache_writable(uint64_t start, uint64_t end);
 
 /* Under the lock: drops what the log says has changed.  I2 */
 void rcache_absorb(struct glex_rcache *rc);
+
+/*
+ * A miss begins, unless its range is being promoted: then it waits for the end of
+ * that.  Called with the lock, leaves without.
+ */
+void rcache_miss_begin(struct glex_rcache *rc, uint64_t start, uint64_t end);
 
 /* Releases the lock, and deregisters the doomed. */
 void rcache_unlock_dispose(struct glex_rcache *rc);
