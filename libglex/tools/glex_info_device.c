@@ -14,6 +14,7 @@
 #include "glex_info.h"
 
 #include <glex.h>
+#include <glex_ext.h>
 
 #include "backend/nic/ctl.h"
 #include "cfg/cfg.h"
@@ -183,7 +184,33 @@ static void settle_environment(void)
 	setenv("GLEX_NODE", "0", 0);
 }
 
-static json_t *limits(void)
+/* How the registration cache learns that memory goes; asked of one, for which an endpoint is needed. */
+static const char *memory_monitor(glex_device_handle_t dev)
+{
+	static const char *const names[] = {
+		[GLEX_MEM_MONITOR_NONE] = "none: shared memory of the program is registered for each use",
+		[GLEX_MEM_MONITOR_HOOKS] = "libglex-memhooks.so",
+		[GLEX_MEM_MONITOR_USERFAULTFD] = "userfaultfd, when something needs it",
+		[GLEX_MEM_MONITOR_EXPLICIT] = "explicit: the program tells",
+	};
+	struct glex_ep_attr attr = {.type = GLEX_EP_TYPE_EMULATE, .num = GLEX_ANY_EP_NUM, .key = 1};
+	struct glex_rcache_stats stats = {.monitor = GLEX_MEM_MONITOR_NONE};
+	const char *name = "not known: no endpoint could be created";
+	glex_rcache_handle_t rc;
+	glex_ep_handle_t ep;
+
+	if (glex_create_ep(dev, &attr, &ep) != GLEX_SUCCESS)
+		return name;
+	if (glex_rcache_create(ep, NULL, &rc) == GLEX_SUCCESS) {
+		if (glex_rcache_query(rc, &stats) == GLEX_SUCCESS)
+			name = names[stats.monitor];
+		glex_rcache_destroy(rc);
+	}
+	glex_destroy_ep(ep);
+	return name;
+}
+
+static json_t *limits(const char **monitor_p)
 {
 	struct glex_device_attr attr;
 	glex_device_handle_t dev;
@@ -196,6 +223,7 @@ static json_t *limits(void)
 		return NULL;
 	}
 	glex_query_device(dev, &attr);
+	*monitor_p = memory_monitor(dev);
 	glex_close_device(dev);
 	object = json_object();
 #define LIMIT(member) info_set(object, #member, json_integer(attr.member))
@@ -224,11 +252,12 @@ static json_t *limits(void)
 json_t *info_device(void)
 {
 	json_t *device = json_object(), *glexd = observe(), *attr = NULL;
+	const char *monitor = "";
 
 	if (glexd) {
 		info_set(device, "glexd", glexd);
 		settle_environment();
-		attr = limits();
+		attr = limits(&monitor);
 	} else {
 		fprintf(stderr, "glex_info: the device cannot be used: glexd refused, see above\n");
 	}
@@ -237,6 +266,7 @@ json_t *info_device(void)
 		return NULL;
 	}
 	info_set(device, "limits", attr);
+	info_set(device, "memory_monitor", json_string(monitor));
 	return device;
 }
 
@@ -333,5 +363,6 @@ void info_print_device(const json_t *section, FILE *out)
 	fprintf(out, "device  0\n");
 	json_object_foreach(attr, name, value)
 		fprintf(out, "  %-24s %" JSON_INTEGER_FORMAT "\n", name, json_integer_value(value));
+	fprintf(out, "  %-24s %s\n", "memory_monitor", info_text(section, "memory_monitor"));
 	print_glexd(json_object_get(section, "glexd"), out);
 }
