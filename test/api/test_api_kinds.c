@@ -85,8 +85,9 @@ START_TEST(emulate__as_many_as_the_nic_has__each_works_and_one_more_is_refused)
 	OK(glex_query_ep(ep[n / 2], &attr));
 	ck_assert_uint_eq(attr.num, FIRST_EMULATE + n / 2);
 	expect_delivery(ep[0], ep[n / 2], n);
-	for (i = 0; i < n; i += n / 64) /* the rest goes with the process */
+	for (i = 0; i < n; i++)
 		OK(glex_destroy_ep(ep[i]));
+	OK(glex_close_device(dev));
 }
 END_TEST
 

@@ -252,6 +252,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	set_up(ep, nep, &msg.port);
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_INSERT_HEAD(&dev->eps, nep, link);
+	atomic_fetch_add_explicit(&dev->ep_count, 1, memory_order_relaxed); /* relaxed: see take_graves */
 	pthread_mutex_unlock(&dev->ep_lock);
 	nic_peer_add_port(nep);
 	return GLEX_SUCCESS;
@@ -271,6 +272,7 @@ static void ep_destroy(struct glexi_ep *ep)
 	pthread_mutex_unlock(&dev->lock);
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_REMOVE(nep, link);
+	atomic_fetch_sub_explicit(&dev->ep_count, 1, memory_order_relaxed); /* relaxed: see take_graves */
 	pthread_mutex_unlock(&dev->ep_lock);
 	nic_peer_remove_port(nep);
 	nic_intr_destroy(nep);

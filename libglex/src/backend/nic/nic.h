@@ -118,10 +118,12 @@ struct nic_device {
 	/* Order: ep_lock, an endpoint's post_lock, lock. */
 	pthread_mutex_t ep_lock; /* eps */
 	LIST_HEAD(, nic_ep) eps;
-	pthread_mutex_t lock; /* resolving, allocating */
+	_Atomic uint32_t ep_count; /* of eps */
+	pthread_mutex_t lock;	   /* resolving, allocating */
 	_Atomic(struct nic_page *) pages[NIC_PAGES];
 	_Atomic(struct nic_map_page *) maps[MAP_PAGES];
 	struct nic_grave *graveyard;
+	uint32_t graves;
 	LIST_HEAD(, nic_alloc) allocs;
 	LIST_HEAD(, nic_file) files;
 	struct nic_quota quota;
@@ -168,7 +170,10 @@ struct nic_view *nic_peer_add_own(struct nic_device *dev);
 void nic_peer_add_port(struct nic_ep *nep);
 void nic_peer_remove_port(struct nic_ep *nep);
 void nic_peers_free(struct nic_device *dev);
-/* Unmaps what was replaced, once the requests under way are done.  The caller holds no lock. */
+/*
+ * Unmaps what was replaced, once the requests under way are done; with very many
+ * endpoints only when enough has gathered.  The caller holds no lock.
+ */
 void nic_empty_graveyard(struct nic_device *dev);
 
 /* Of a NIC and port that have been resolved; NULL: not (any more). */

@@ -26,7 +26,8 @@
 #include "cfg/log.h"
 #include "emulator/host/attach.h"
 
-#define POPULATE_MAX (8u << 20) /* bytes; larger queues are touched as they fill */
+#define POPULATE_MAX  (8u << 20) /* bytes; larger queues are touched as they fill */
+#define EPS_PER_GRAVE 16u	 /* else destroying thousands of endpoints one by one would take the square of it */
 
 /* Under dev->lock. */
 static void bury(struct nic_device *dev, void *base, uint64_t size, void *memory, int fd)
@@ -37,6 +38,7 @@ static void bury(struct nic_device *dev, void *base, uint64_t size, void *memory
 		return; /* stays mapped until the process ends: no harm but the space */
 	*grave = (struct nic_grave){.next = dev->graveyard, .base = base, .size = size, .memory = memory, .fd = fd};
 	dev->graveyard = grave;
+	dev->graves++;
 }
 
 /* Requests that began before a view was replaced hold their endpoint's lock: once through it, none is left. */
@@ -56,13 +58,26 @@ static void let_requests_pass(struct nic_device *dev)
 	pthread_mutex_unlock(&dev->ep_lock);
 }
 
+/* All graves, if they are worth a look at every endpoint; under dev->lock. */
+static struct nic_grave *take_graves(struct nic_device *dev)
+{
+	struct nic_grave *graves = dev->graveyard;
+	/* relaxed: only a matter of cost */
+	uint32_t eps = atomic_load_explicit(&dev->ep_count, memory_order_relaxed);
+
+	if (dev->graves < eps / EPS_PER_GRAVE)
+		return NULL;
+	dev->graveyard = NULL;
+	dev->graves = 0;
+	return graves;
+}
+
 void nic_empty_graveyard(struct nic_device *dev)
 {
 	struct nic_grave *grave, *next;
 
 	pthread_mutex_lock(&dev->lock);
-	grave = dev->graveyard;
-	dev->graveyard = NULL;
+	grave = take_graves(dev);
 	pthread_mutex_unlock(&dev->lock);
 	if (grave)
 		let_requests_pass(dev);
