@@ -24,6 +24,8 @@ emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/control.c \
 	emulator/glexd/node.c \
 	emulator/glexd/intr.c \
+	emulator/glexd/numa.c \
+	emulator/host/place.c emulator/host/place.h emulator/host/crowd.h \
 	emulator/glexd/dma.c
-emulator_glexd_glexd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) -pthread
-emulator_glexd_glexd_LDADD = emulator/nic/libemunic.la libglex/src/cfg/libglexcfg.la $(EVENT_LIBS) -lpthread
+emulator_glexd_glexd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(HWLOC_CFLAGS) -pthread
+emulator_glexd_glexd_LDADD = emulator/nic/libemunic.la libglex/src/cfg/libglexcfg.la $(EVENT_LIBS) $(HWLOC_LIBS) -lpthread

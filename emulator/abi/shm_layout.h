@@ -310,7 +310,9 @@ struct emu_engine {
 	_Atomic uint32_t no_attach;   /* 1: some process may not use cross-memory attach, or not be its target */
 	_Atomic uint64_t copiers;     /* which way of copying suits which length (copy.h); 0: not measured */
 	_Atomic uint64_t stream_from; /* copies from here on go past the cache; 0: none does */
-	uint8_t pad1[EMU_LINE - 24];
+	_Atomic uint32_t cores;	      /* that any client may use; 0: not known */
+	_Atomic uint32_t processes;   /* clients */
+	uint8_t pad1[EMU_LINE - 32];
 	_Atomic uint32_t asleep; /* the DMA engine sleeps on bell, or is about to */
 	_Atomic uint32_t bell;	 /* futex word */
 	uint8_t pad2[EMU_LINE - 8];
@@ -348,6 +350,7 @@ static_assert(sizeof(struct emu_nic) % 64 == 0, "the sets behind it are aligned 
 static_assert(offsetof(struct emu_nic, mmt) == 4 * EMU_LINE, "entries are aligned to cache lines");
 static_assert(offsetof(struct emu_engine, fences) == EMU_LINE, "read by every sender, written once");
 static_assert(offsetof(struct emu_engine, copiers) == EMU_LINE + 8, "read with fences");
+static_assert(offsetof(struct emu_engine, cores) == EMU_LINE + 24, "rarely written: a client comes or goes");
 static_assert(offsetof(struct emu_engine, asleep) == 2 * EMU_LINE, "written at each nap of the engine");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "no hidden locks in shared memory");
 

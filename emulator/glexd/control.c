@@ -31,13 +31,16 @@ static uint32_t place(struct glexd *glexd, const struct emu_ctl_hello *hello)
 	return glexd->next_turn++ % (hello->nodes ? hello->nodes : 1);
 }
 
-static void count_in(struct glexd *glexd, const struct emu_ctl_hello *hello)
+static void count_in(struct session *session, const struct emu_ctl_hello *hello)
 {
+	struct glexd *glexd = session->glexd;
+
 	glexd->clients++;
 	event_del(glexd->leave);
 	/* Once a process is here that cannot order the others' memory, senders have to do it themselves. */
 	if (!hello->membarrier)
 		atomic_store_explicit(&glexd->engine->fences, 1, memory_order_seq_cst); /* relaxed: stronger */
+	numa_client_in(session);
 }
 
 /*
@@ -84,7 +87,7 @@ static int serve_hello(struct call *call)
 		welcome->nic_id = session->nic_id;
 		call->fds_out[0] = glexd->engine_seg.fd;
 		call->fds_out[1] = node->seg.fd;
-		count_in(glexd, hello);
+		count_in(session, hello);
 		try_attach(session, hello);
 	}
 	session->welcome = true;

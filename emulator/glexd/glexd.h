@@ -5,7 +5,7 @@
  *   listener -> session (a client process) -> ports and shared objects it owns
  *   node (an emulated host with one NIC)   -> ports that live on it
  *
- * Two threads.  The control thread runs the event loop and makes and ends
+ * Two threads, and for its first milliseconds a third (numa.c).  The control thread runs the event loop and makes and ends
  * objects; the DMA thread executes the descriptors of NORMAL ports.  `lock`
  * guards everything reachable from struct glexd; both take it for one request
  * or one quantum of a port; the control thread goes first.  Clients touch the
@@ -16,6 +16,7 @@
 
 #include <event2/event.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -47,6 +48,7 @@ struct session {
 	uint32_t known_n;
 	bool welcome; /* HELLO was accepted */
 	bool observer;
+	cpu_set_t cores; /* it may run on; none: it does not count */
 };
 
 struct port {
@@ -108,6 +110,7 @@ struct glexd {
 	struct emu_host host; /* the DMA thread's */
 	pthread_t dma_thread;
 	atomic_bool stopping;
+	struct numa *numa; /* NULL: nothing is placed */
 };
 
 /* segment.c: memory.  0 or -1 with errno; a failure is logged with what it was for. */
@@ -145,6 +148,15 @@ void session_end(struct session *session, const char *why);
 /* control.c: one request of a session.  fds: EMU_WIRE_FDS entries, -1 where none; replies' fds stay glexd's. */
 void control_serve(struct session *session, const struct emu_ctl_msg *request, int fd_in, struct emu_ctl_msg *reply,
 		   int fds_out[EMU_WIRE_FDS]);
+
+/* numa.c: clients and cores.  The lock is held, but at start and stop, when the engine runs and when it has ended. */
+void numa_start(struct glexd *glexd);
+void numa_stop(struct glexd *glexd);
+void numa_client_in(struct session *session);
+void numa_client_out(struct session *session);
+/* Between the two, memory comes from where the owner's cores are. */
+void numa_memory_of(const struct session *owner);
+void numa_memory_anywhere(struct glexd *glexd);
 
 /* dma.c: the engine.  0 or -1 with errno. */
 int dma_start(struct glexd *glexd);

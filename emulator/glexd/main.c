@@ -247,7 +247,10 @@ static int set_up(struct glexd *glexd)
 	}
 	if (glexd->private)
 		event_add(glexd->leave, &first);
-	return dma_start(glexd);
+	if (dma_start(glexd) < 0)
+		return -1;
+	numa_start(glexd);
+	return 0;
 }
 
 static void serve(struct glexd *glexd)
@@ -258,6 +261,7 @@ static void serve(struct glexd *glexd)
 	close(glexd->listener);
 	if (glexd->socket[0] != '@')
 		unlink(glexd->socket);
+	numa_stop(glexd);
 	dma_stop(glexd);
 	while (!LIST_EMPTY(&glexd->sessions))
 		session_end(LIST_FIRST(&glexd->sessions), "glexd ends");

@@ -127,8 +127,14 @@ static int make_port(struct port *port, const struct emu_ctl_port *want)
 	};
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t size = (emu_vport_size(&shape) + page - 1) / page * page;
+	int made, error;
 
-	if (segment_create(&port->seg, "an endpoint's queues", size) < 0)
+	numa_memory_of(port->owner);
+	made = segment_create(&port->seg, "an endpoint's queues", size);
+	error = errno;
+	numa_memory_anywhere(port->owner->glexd);
+	errno = error;
+	if (made < 0)
 		return -1;
 	emu_vport_format(port->seg.base, size, &shape);
 	emu_vport_attach(&port->view, port->seg.base, size);

@@ -100,6 +100,7 @@ void session_end(struct session *session, const char *why)
 	if (session->welcome && !session->observer) {
 		give_back(session);
 		glexd->clients--;
+		numa_client_out(session);
 	}
 	pthread_mutex_unlock(&glexd->lock);
 	LIST_REMOVE(session, link);

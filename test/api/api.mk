@@ -42,6 +42,7 @@ glex_api_tests = \
 	test/api/test_api_mem \
 	test/api/test_api_mpq \
 	test/api/test_api_order \
+	test/api/test_api_place \
 	test/api/test_api_post \
 	test/api/test_api_share \
 	test/api/test_api_rcache \
@@ -80,6 +81,8 @@ test_api_test_api_mpq_CFLAGS = $(glex_api_cflags)
 test_api_test_api_mpq_LDADD = $(glex_api_ldadd)
 test_api_test_api_order_CFLAGS = $(glex_api_cflags)
 test_api_test_api_order_LDADD = $(glex_api_ldadd)
+test_api_test_api_place_CFLAGS = $(glex_api_cflags)
+test_api_test_api_place_LDADD = $(glex_api_ldadd)
 test_api_test_api_post_CFLAGS = $(glex_api_cflags)
 test_api_test_api_post_LDADD = $(glex_api_ldadd)
 test_api_test_api_share_CFLAGS = $(glex_api_cflags)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "test/lib/side.h"
@@ -71,6 +72,28 @@ START_TEST(wait__timeout_n__expires_after_n_milliseconds)
 		ck_assert_int_ge(took, timeouts[i] * INT64_C(1000000));
 		ck_assert_int_lt(took, (timeouts[i] + 1500) * INT64_C(1000000));
 	}
+	side_close(&side);
+}
+END_TEST
+
+static int64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* Processor time, so a busy machine makes no difference; who spins all the while takes a hundred times as much. */
+START_TEST(wait__asleep_for_a_second__takes_no_processor_time)
+{
+	struct side side;
+	int64_t start;
+
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	start = cpu_ns();
+	RETURNS(wait_by(_i, side.ep, 1000), none_of(_i));
+	ck_assert_int_lt(cpu_ns() - start, INT64_C(50000000));
 	side_close(&side);
 }
 END_TEST
@@ -364,6 +387,7 @@ int main(void)
 	own_job("wait");
 	tcase_add_loop_test(tc, wait__timeout_0__returns_at_once, 0, CALLS);
 	tcase_add_loop_test(tc, wait__timeout_n__expires_after_n_milliseconds, 0, CALLS);
+	tcase_add_loop_test(tc, wait__asleep_for_a_second__takes_no_processor_time, 0, CALLS);
 	tcase_add_loop_test(tc, wait__asleep__wakes_when_something_arrives, 0, CALLS * 4);
 	tcase_add_loop_test(tc, wait__ping_pong__no_wake_is_lost, 0, 2);
 	tcase_add_loop_test(tc, wait__signals_meanwhile__goes_on_until_the_timeout, 0, CALLS);

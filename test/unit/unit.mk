@@ -17,6 +17,7 @@ glex_model_tests = \
 	test/unit/test_intr \
 	test/unit/test_mmt \
 	test/unit/test_move \
+	test/unit/test_place \
 	test/unit/test_queue \
 	test/unit/test_ring \
 	test/unit/test_ring_stress \
@@ -62,6 +63,9 @@ test_unit_test_mmt_LDADD = $(glex_model_libs)
 test_unit_test_move_SOURCES = test/unit/test_move.c test/unit/unit.h
 test_unit_test_move_CFLAGS = $(glex_model_cflags)
 test_unit_test_move_LDADD = $(glex_model_libs)
+test_unit_test_place_SOURCES = test/unit/test_place.c test/unit/unit.h emulator/host/place.c emulator/host/place.h
+test_unit_test_place_CFLAGS = $(glex_model_cflags) $(HWLOC_CFLAGS)
+test_unit_test_place_LDADD = $(glex_model_libs) $(HWLOC_LIBS)
 test_unit_test_queue_SOURCES = test/unit/test_queue.c test/unit/unit.h
 test_unit_test_queue_CFLAGS = $(glex_model_cflags)
 test_unit_test_queue_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)

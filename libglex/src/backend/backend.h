@@ -45,6 +45,9 @@ struct glexi_be_ops {
 	/* (Un)arms the descriptor for GLEX_ARM_*; after it returns, who sends next sees it.  0: disarms. */
 	glex_ret_t (*ep_arm)(struct glexi_ep *ep, uint32_t what);
 
+	/* True where spinning may keep off its core whom one waits for: more processes than cores. */
+	bool (*crowded)(const struct glexi_device *dev);
+
 	/* Fills ep: pub, addr, attr (assigned number, real capacities), queues, counters, be. */
 	glex_ret_t (*ep_create)(struct glexi_ep *ep);
 

@@ -60,6 +60,7 @@ struct glexi_cfg {
 	/* waiting and locking */
 	uint64_t spin_us;
 	uint64_t yield_us;
+	int numa; /* auto, off, node 0, node 1, ... */
 	bool single_threaded;
 
 	/* moving data */

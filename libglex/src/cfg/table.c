@@ -44,6 +44,10 @@ static const char *const atc_models[] = {
 	NULL,
 };
 
+/* auto, off, the number of a node */
+static const char *const numa_wishes[] = {"auto", "off", "0",  "1",  "2",  "3",	 "4",  "5",  "6", "7",
+					  "8",	  "9",	 "10", "11", "12", "13", "14", "15", NULL};
+
 /* The offset of a member, after a check of its type that costs nothing at run time. */
 #define AT(member, ctype)                                                                                              \
 	(offsetof(struct glexi_cfg, member) + 0 * sizeof(_Generic(((struct glexi_cfg *)0)->member, ctype : 0)))
@@ -86,9 +90,11 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 
 	/* waiting and locking */
 	TIME("GLEX_SPIN_TIME", spin_us, "50us", 0, 10 * 1000 * 1000, "us",
-	     "how long a blocking wait spins before it yields the processor"),
+	     "how long a blocking wait spins before it yields the processor; not at all where processes outnumber the cores they may use"),
 	TIME("GLEX_YIELD_TIME", yield_us, "200us", 0, 10 * 1000 * 1000, "us",
 	     "how long a blocking wait then yields before it sleeps"),
+	ENUM("GLEX_NUMA", numa, "auto", numa_wishes,
+	     "auto: glexd puts each endpoint's queues on the NUMA node of its owner's cores and its DMA engine near its clients, on cores that none is bound to; a number: all of it on that node; off: nothing is placed"),
 	BOOL("GLEX_SINGLE_THREADED", single_threaded, "n",
 	     "only one thread of the process makes GLEX calls: no locks are taken"),
 

@@ -4,8 +4,8 @@
  *
  * A wait goes through three phases: spin (GLEX_SPIN_TIME), which catches what
  * is on its way; yield (GLEX_YIELD_TIME), which lets others run where processes
- * outnumber cores; sleep, which costs nothing.  A machine with one core skips
- * the first.  No lock is held in any of them.
+ * outnumber cores, and there comes first; sleep, which costs nothing.  No lock
+ * is held in any of them.
  *
  * A dead glexd cannot say so: sleepers look after it between naps, and pollers
  * every GLEXI_POLLS_PER_CHECK empty polls.
@@ -13,7 +13,6 @@
 #include "core/priv.h"
 
 #include <time.h>
-#include <unistd.h>
 
 #include "cfg/cfg.h"
 
@@ -100,23 +99,10 @@ static bool poll_until(const struct glexi_queue *queue, int64_t until, bool yiel
 	return true;
 }
 
-/* With one core the sender cannot run while we spin.  A process bound to a core of several may well spin on it. */
-static bool sender_may_run(void)
-{
-	static _Atomic long cores;				     /* 0: not yet known */
-	long n = atomic_load_explicit(&cores, memory_order_relaxed); /* relaxed: the same value for all */
-
-	if (n == 0) {
-		n = sysconf(_SC_NPROCESSORS_ONLN);
-		atomic_store_explicit(&cores, n, memory_order_relaxed); /* relaxed: the same value for all */
-	}
-	return n > 1;
-}
-
 glex_ret_t glexi_queue_wait(struct glexi_ep *ep, struct glexi_queue *queue, int64_t deadline, glex_ret_t none)
 {
 	const struct glexi_cfg *cfg = glexi_cfg();
-	int64_t now = now_ns(), until = now + (sender_may_run() ? (int64_t)cfg->spin_us * 1000 : 0);
+	int64_t now = now_ns(), until = now + (ep->dev->ops->crowded(ep->dev) ? 0 : (int64_t)cfg->spin_us * 1000);
 
 	if (poll_until(queue, until < deadline ? until : deadline, false))
 		return GLEX_SUCCESS;

@@ -12,6 +12,7 @@
 
 #include "cfg/cfg.h"
 #include "cfg/log.h"
+#include "emulator/host/crowd.h"
 #include "emulator/host/futex.h"
 
 /* ---- device ---------------------------------------------------------------- */
@@ -102,6 +103,15 @@ static bool device_alive(struct glexi_device *device)
 	struct nic_device *dev = device->be;
 
 	return nic_ctl_alive(&dev->ctl);
+}
+
+static bool device_crowded(const struct glexi_device *device)
+{
+	const struct nic_device *dev = device->be;
+
+	/* relaxed: hints, each by itself */
+	return emu_is_crowded(atomic_load_explicit(&dev->engine->cores, memory_order_relaxed),	    /* relaxed: hint */
+			      atomic_load_explicit(&dev->engine->processes, memory_order_relaxed)); /* relaxed: hint */
 }
 
 /* The child's copy of the socket would keep the session alive after the parent's death. */
@@ -305,6 +315,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.alive = device_alive,
 	.close = device_close,
 	.ep_arm = nic_ep_arm,
+	.crowded = device_crowded,
 	.ep_create = ep_create,
 	.ep_destroy = ep_destroy,
 	.ep_fd = nic_ep_fd,
