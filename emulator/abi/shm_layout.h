@@ -250,7 +250,8 @@ enum emu_kind {
 	EMU_KIND_PRIVATE = 0, /* and whatever else is reached by attach */
 	EMU_KIND_ALLOC,	      /* shareable from the start */
 	EMU_KIND_FILE,	      /* a shared mapping of the program's own */
-	EMU_KIND_ADOPTED      /* private once, moved into a shared mapping */
+	EMU_KIND_ADOPTED,     /* private once, moved into a shared mapping */
+	EMU_KINDS
 };
 
 /* One region of the memory table; mmt.h has the rules. */

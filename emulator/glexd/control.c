@@ -273,6 +273,17 @@ static int serve_port_list(struct call *call)
 	return EMU_CTL_OK;
 }
 
+static void count_kinds(struct emu_nic *nic, struct emu_ctl_nic *out)
+{
+	struct emu_region region;
+	uint32_t i;
+
+	static_assert(sizeof(out->kind) / sizeof(out->kind[0]) == EMU_KINDS, "a count for each kind");
+	for (i = 0; i < EMU_MMT_UNITS; i++)
+		if (emu_mmt_at(nic, i, &region) && region.kind < EMU_KINDS)
+			out->kind[region.kind]++;
+}
+
 static int serve_nic_list(struct call *call)
 {
 	struct glexd *glexd = call->session->glexd;
@@ -292,6 +303,7 @@ static int serve_nic_list(struct call *call)
 	out->nic_id = n;
 	out->regions = atomic_load_explicit(&node->nic->mmt_used, memory_order_relaxed); /* relaxed: display */
 	out->modelled = glexd->host.model;
+	count_kinds(node->nic, out);
 	for (i = 0; i < sizeof(out->counter) / sizeof(out->counter[0]); i++)
 		out->counter[i] = atomic_load_explicit(&counter[i], memory_order_relaxed); /* relaxed: display */
 	return EMU_CTL_OK;

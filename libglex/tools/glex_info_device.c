@@ -113,14 +113,25 @@ static const char *const nic_counters[] = {
 
 static_assert(sizeof(((struct emu_ctl_nic *)0)->counter) == NIC_COUNTERS * sizeof(uint64_t), "each has its name");
 
+/* Regions by what they are made of, and so by how they are reached; in the order of enum emu_kind. */
+static const char *const kinds[] = {"attach", "alloc", "shared", "adopted"};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static_assert(KINDS == EMU_KINDS, "each has its name");
+
 static json_t *nic_object(const struct emu_ctl_nic *list)
 {
-	json_t *nic = json_object(), *counted = json_object();
+	json_t *nic = json_object(), *counted = json_object(), *by = json_object();
+
+	for (size_t i = 0; i < KINDS; i++)
+		info_set(by, kinds[i], json_integer(list->kind[i]));
 
 	for (size_t i = 0; i < NIC_COUNTERS; i++)
 		info_set(counted, nic_counters[i], json_integer((json_int_t)list->counter[i]));
 	info_set(nic, "nic_id", json_integer(list->nic_id));
 	info_set(nic, "regions", json_integer(list->regions));
+	info_set(nic, "regions_by_way", by);
 	info_set(nic, "atc_modelled", json_boolean(list->modelled));
 	info_set(nic, "counters", counted);
 	return nic;
@@ -325,10 +336,14 @@ static void print_port(const json_t *port, FILE *out)
 /* A line: regions, and the counters that are not 0. */
 static void print_nic(const json_t *nic, FILE *out)
 {
-	json_t *counted = json_object_get(nic, "counters");
+	json_t *counted = json_object_get(nic, "counters"), *by = json_object_get(nic, "regions_by_way");
 
 	fprintf(out, "nic %" JSON_INTEGER_FORMAT "  regions %" JSON_INTEGER_FORMAT "/%u", number(nic, "nic_id"),
 		number(nic, "regions"), EMU_MMT_UNITS);
+	for (size_t i = 0; i < KINDS; i++) {
+		if (number(by, kinds[i]))
+			fprintf(out, "  %s %" JSON_INTEGER_FORMAT, kinds[i], number(by, kinds[i]));
+	}
 	for (size_t i = 0; i < NIC_COUNTERS; i++) {
 		if (number(counted, nic_counters[i]))
 			fprintf(out, "  %s %" JSON_INTEGER_FORMAT, nic_counters[i], number(counted, nic_counters[i]));

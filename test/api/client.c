@@ -79,11 +79,24 @@ static void ready(void)
 	fflush(stdout);
 }
 
+/* A region that is reached by attach, and one that peers map. */
+static void register_two(void)
+{
+	static char private[64];
+	glex_mem_handle_t mh;
+	void *shared;
+
+	TRY(glex_alloc(dev, 4096, &shared));
+	TRY(glex_register_mem(ep, private, sizeof(private), GLEX_MEM_READ, &mh));
+	TRY(glex_register_mem(ep, shared, 4096, GLEX_MEM_READ, &mh));
+}
+
 static int hold(void)
 {
 	char byte;
 
 	open_as(GLEX_EP_TYPE_FAST);
+	register_two();
 	ready();
 	while (read(STDIN_FILENO, &byte, 1) > 0)
 		;

@@ -6,6 +6,7 @@
 # Run from the top of the build tree.
 set -u
 
+client=${abs_top_builddir:-.}/test/api/client
 info=${GLEX_INFO:-${abs_top_builddir:-.}/libglex/tools/glex_info}
 GLEX_GLEXD=${GLEX_GLEXD:-${abs_top_builddir:-$PWD}/emulator/glexd/glexd}
 GLEX_JOB=info-$$
@@ -91,6 +92,16 @@ server=$!
 wait_for test -S "$GLEX_SOCKET"
 run -d && expect "glexd   pid $server at $GLEX_SOCKET, 0 ports in use" out
 result $? "device__glexd_runs__is_shown_with_its_ports"
+
+mkfifo "$work/gate"
+"$client" hold <"$work/gate" >"$work/hold" 2>&1 &
+held=$!
+exec 3>"$work/gate"
+wait_for grep -q '^ready$' "$work/hold"
+run -d && expect "regions 2/4096  attach 1  alloc 1" out
+result $? "device__regions__are_counted_by_the_way_they_are_reached"
+exec 3>&-
+wait "$held"
 
 if command -v python3 >/dev/null; then
 	run -bcdj
