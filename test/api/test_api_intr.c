@@ -548,7 +548,7 @@ START_TEST(glexd__killed__descriptor_readable_and_calls_tell)
 
 	own_job("intr-dead");
 	raw_name(name, sizeof(name));
-	side_open(&side, GLEX_EP_TYPE_FAST, 64, false);
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
 	fd = fd_of(&side);
 	OK(glex_ep_arm(side.ep, GLEX_ARM_MP));
 	ck_assert(!is_readable(fd, 0));
@@ -674,6 +674,15 @@ static void take_descriptors(int *a_p, int *b_p)
 	}
 }
 
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 START_TEST(fd__process_without_descriptors__refused_and_works_later)
 {
 	struct side side;
@@ -708,6 +717,8 @@ static void interrupt_without_descriptors(int fd, void *arg)
 	meet(fd);
 	send_mp(&side, card.addr, "armed", 5);
 	meet(fd);
+	raise_limit();
+	side_close(&side);
 }
 
 START_TEST(intr__sender_without_descriptors__arrives_all_the_same)

@@ -344,13 +344,16 @@ START_TEST(register_mem__no_descriptors_left__attach)
 {
 	struct peer peer = peer_start(helper_main, &mover);
 	unsigned char *base = map_of(SEALED, LEN, false);
-	struct rlimit none = {.rlim_cur = 3, .rlim_max = 3};
+	struct rlimit limit, none;
 	glex_mem_handle_t mh;
 	struct side side;
 
 	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 3, .rlim_max = limit.rlim_max};
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	OK(glex_register_mem(side.ep, base, LEN, RW, &mh));
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	expect_reached(&peer, &side, mh, base, 0, LEN);
 	OK(glex_deregister_mem(side.ep, mh));
 	let_go(&peer);

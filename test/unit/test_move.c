@@ -519,9 +519,9 @@ static struct emu_region covered_of(uint32_t session, void *addr, int64_t map_of
 
 static unsigned char *byte_of(unsigned char *addr, int64_t map_offset, uint64_t offset)
 {
-	int64_t at = map_offset + (int64_t)offset;
+	uint64_t at = (uint64_t)map_offset + offset; /* beyond the object if the sum is negative */
 
-	return at >= 0 && at < OBJECT ? shared + at : addr + offset;
+	return at < OBJECT ? shared + at : addr + offset;
 }
 
 static const int64_t covers[] = {
