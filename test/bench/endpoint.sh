@@ -367,7 +367,7 @@ to_rows()
 			ratio = is[way, test, list[i], "of_limit"]
 			row(sprintf("%s, %s", what, human(list[i])), sprintf("%.2f", is[way, test, list[i], "MBps"] / 1e3), "GB/s",
 				sprintf("%s %.2f", limit, is[way, test, list[i], "limit"] / 1e3), sprintf("%.2f", ratio), ">= " must, aim,
-				sprintf("%.2f", ratio) >= must)
+				sprintf("%.2f", ratio) + 0 >= must)
 		}
 	}
 	function human(size) {
@@ -382,7 +382,7 @@ to_rows()
 			mine = is["alloc", test, list[i], "ns"]
 			theirs = is[other, other_test, list[i], "ns"]
 			row(sprintf("%s, %s", what, human(list[i])), sprintf("%.1f", mine), "ns", sprintf("%s %.1f", name, theirs),
-				sprintf("%.2f", mine / theirs), "<= 1", "< 1", sprintf("%.2f", mine / theirs) <= 1)
+				sprintf("%.2f", mine / theirs), "<= 1", "< 1", sprintf("%.2f", mine / theirs) + 0 <= 1)
 		}
 	}
 	END {
