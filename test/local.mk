@@ -1,6 +1,10 @@
 # Tests.  Unit tests use Check; stories are shell scripts that speak TAP.
 TEST_EXTENSIONS = .sh
+# None may hang: far above what the slowest takes with sanitizers on a busy machine.
+LOG_COMPILER = $(BASH_PROG)
+AM_LOG_FLAGS = $(top_srcdir)/test/lib/limit.sh 600
 SH_LOG_COMPILER = $(BASH_PROG)
+AM_SH_LOG_FLAGS = $(top_srcdir)/test/lib/limit.sh 600 $(BASH_PROG)
 # Each test has a glexd of its own.
 AM_TESTS_ENVIRONMENT = \
 	GLEX_JOB=check-$$$$; export GLEX_JOB; \

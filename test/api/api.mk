@@ -16,7 +16,7 @@ glex_api_stories = \
 	test/integ/60_hostile.sh
 dist_check_SCRIPTS += $(glex_api_stories)
 TESTS += $(glex_api_stories)
-EXTRA_DIST += test/lib/tap.sh
+EXTRA_DIST += test/lib/limit.sh test/lib/tap.sh
 
 if HAVE_CHECK
 check_LTLIBRARIES += test/lib/libside.la

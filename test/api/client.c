@@ -241,8 +241,11 @@ static int attach(void)
 		return EXIT_FAILURE;
 	if (fork() == 0) {
 		close(down[1]);
+		close(up[0]);
 		_exit(attach_target(down[0], up[1]));
 	}
+	close(down[0]);
+	close(up[1]);
 	open_as(GLEX_EP_TYPE_FAST);
 	strcpy(buf, "there");
 	if (read(up[0], &target, sizeof(target)) != sizeof(target))
