@@ -137,9 +137,22 @@ static inline void peer_finds(const struct bench *b, const struct glex_rcache_re
 
 /* ---- memory ------------------------------------------------------------------- */
 
+/*
+ * Addresses far from those the system gives by itself: what is unmapped there stays free until the test maps it
+ * again, also while a sanitizer maps memory for itself.  Only a wish, so any place may come of it.
+ */
+static inline void *lonely(size_t len)
+{
+	static uintptr_t next = UINT64_C(0x200000000000);
+	void *where = (void *)next;
+
+	next += len + 4 * page;
+	return where;
+}
+
 static inline unsigned char *map_at(void *where, size_t len, unsigned char byte)
 {
-	unsigned char *mem = mmap(where, len, PROT_READ | PROT_WRITE,
+	unsigned char *mem = mmap(where ? where : lonely(len), len, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 
 	ck_assert_ptr_ne(mem, MAP_FAILED);
@@ -161,7 +174,8 @@ static inline unsigned char *map_kind(int kind, void *where, size_t len, unsigne
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, (off_t)len), 0);
 	ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0); /* such are mapped by peers */
-	mem = mmap(where, len, PROT_READ | PROT_WRITE, MAP_SHARED | (where ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+	mem = mmap(where ? where : lonely(len), len, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | (where ? MAP_FIXED_NOREPLACE : 0), fd, 0);
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 	close(fd);
 	memset(mem, byte, len);
