@@ -32,6 +32,12 @@ test_unit_test_channel_SOURCES = test/unit/test_channel.c test/unit/fake_glex.c 
 test_unit_test_channel_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
 
+check_PROGRAMS += test/unit/test_channel_stats
+TESTS += test/unit/test_channel_stats
+test_unit_test_channel_stats_SOURCES = test/unit/test_channel_stats.c test/unit/fake_glex.c test/unit/fake_glex.h
+test_unit_test_channel_stats_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_stats_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+
 # This one is over libglex itself.
 check_PROGRAMS += test/unit/test_channel_threads
 TESTS += test/unit/test_channel_threads

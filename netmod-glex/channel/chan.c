@@ -125,6 +125,17 @@ int glexch_quiet(const struct glexch *ch)
 	       ch->rx.free == ch->rx.count;
 }
 
+const struct glexch_stats *glexch_stats(struct glexch *ch)
+{
+	struct glex_rcache_stats cache = {.field_mask = GLEX_RCACHE_STATS_ALL};
+
+	if (glex_rcache_query(ch->rc, &cache) == GLEX_SUCCESS) {
+		ch->stats.cache_hits = cache.hits;
+		ch->stats.cache_misses = cache.misses;
+	}
+	return &ch->stats;
+}
+
 /* ---- card ---------------------------------------------------------------- */
 
 void glexch_card_format(const struct glexch *ch, char card[GLEXCH_CARD_MAX])

@@ -159,6 +159,47 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
 
 void glexch_cursor_init(struct glexch_cursor *cur, const struct iovec *iov, int cnt);
 
+/* ---- what it did --------------------------------------------------------- */
+
+/* How bytes left, or for a get came. */
+enum glexch_way {
+	GLEXCH_WAY_SR_MP,    /* in mini-packets of the shared channel */
+	GLEXCH_WAY_SR_BLOCK, /* in its blocks, fetched by the receiver */
+	GLEXCH_WAY_ER_IMM,   /* into an exclusive ring by immediate PUT */
+	GLEXCH_WAY_ER_PUT,   /* into it by PUT */
+	GLEXCH_WAY_GET,	     /* fetched by glexch_get: zero copy */
+	GLEXCH_WAYS
+};
+
+#define GLEXCH_SIZES 8u /* classes: up to 64, 256, 1 Ki, 4 Ki, 16 Ki, 64 Ki, 1 Mi bytes, and more */
+
+/* Written by the owner of the channel where the thing happens; read at any time. */
+struct glexch_stats {
+	uint64_t sent[GLEXCH_WAYS][GLEXCH_SIZES]; /* packets or blocks, by their length; gets by the message's */
+	uint64_t bytes[GLEXCH_WAYS];
+	uint64_t credit_waits; /* items queued for want of a credit */
+	uint64_t room_waits;   /* of a block, or of room in the NIC's queue */
+	uint64_t credit_mps;   /* sent only to give credits back */
+	uint64_t reordered;    /* packets that arrived before one sent earlier */
+	uint64_t peers;	       /* connections opened, by either side */
+	uint64_t peers_failed;
+	uint64_t er_opened; /* exclusive rings, by either side */
+	uint64_t er_refused;
+	uint64_t er_closed;
+	uint64_t expose_refused; /* buffers the memory table had no room for */
+	uint64_t cache_hits;	 /* of the registration cache: as of the call of glexch_stats */
+	uint64_t cache_misses;
+};
+
+static inline unsigned glexch_size_class(uint64_t len)
+{
+	unsigned bits = len > 64 ? 64u - (unsigned)__builtin_clzll(len - 1) : 6u; /* of the next power of two */
+
+	return bits <= 16 ? (bits - 5) / 2 : bits <= 20 ? 6u : 7u;
+}
+
+const struct glexch_stats *glexch_stats(struct glexch *ch);
+
 /* ---- zero copy ----------------------------------------------------------- */
 
 #define GLEXCH_REGION_BYTES ((uint64_t)1 << 31) /* what one region covers of a buffer: offsets have 32 bits */

@@ -212,7 +212,15 @@ struct glexch {
 	glex_ep_addr_t addr;
 	glex_device_handle_t dev;
 	glex_rcache_handle_t rc;
+	struct glexch_stats stats;
 };
+
+/* So many bytes go this way. */
+static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t len)
+{
+	ch->stats.sent[way][glexch_size_class(len)]++;
+	ch->stats.bytes[way] += len;
+}
 
 /* ---- conn.c -------------------------------------------------------------- */
 

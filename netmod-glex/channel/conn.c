@@ -84,6 +84,7 @@ static struct glexch_conn *glexch_conn_make(struct glexch *ch, uint64_t peer, ui
 	conn->hash_next = *p;
 	*p = conn;
 	ch->conns++;
+	ch->stats.peers++;
 	return conn;
 }
 
@@ -195,6 +196,7 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why)
 	if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 		return;
 	conn->slow |= GLEXCH_SLOW_FAILED;
+	conn->ch->stats.peers_failed++;
 	glexch_block_forget(conn, 1);
 	glexch_seq_drop(conn);
 	glexch_sr_drop(conn, 1); /* I2 */

@@ -124,6 +124,8 @@ static glex_ret_t glexch_credit_send(struct glexch_conn *conn)
 	ret = glexch_post_mp(conn, &mp, 0);
 	if (ret != GLEX_SUCCESS)
 		conn->owed = owed;
+	else
+		conn->ch->stats.credit_mps++;
 	return ret;
 }
 

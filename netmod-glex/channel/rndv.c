@@ -103,8 +103,10 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted,
 	uint32_t i, n = glexch_region_count(len);
 	uint32_t most = wanted ? 2 * ch->exposed_max : ch->exposed_max;
 
-	if (ch->exposed && ch->exposed + n > most) /* I2; a single buffer may be of any length */
+	if (ch->exposed && ch->exposed + n > most) { /* I2; a single buffer may be of any length */
+		ch->stats.expose_refused++;
 		return GLEX_NO_MEM_RESOURCE;
+	}
 	for (i = 0; i < n; i++) {
 		uint64_t start = i * GLEXCH_REGION_BYTES;
 		struct glex_rcache_region got;
@@ -113,6 +115,7 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted,
 
 		if (ret != GLEX_SUCCESS) {
 			glexch_unexpose(ch, start, regions);
+			ch->stats.expose_refused += ret == GLEX_NO_MEM_RESOURCE;
 			return ret;
 		}
 		regions[i].handle = got.mh.v;
@@ -239,6 +242,7 @@ struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len,
 	for (p = &ch->gets; *p; p = &(*p)->next)
 		;
 	*p = get;
+	glexch_count(ch, GLEXCH_WAY_GET, len);
 	glexch_get_push(ch, get, GLEXCH_POSTS_MAX);
 	return get;
 }

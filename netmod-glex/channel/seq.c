@@ -52,6 +52,17 @@ static struct glexch_rx **glexch_seq_place(struct glexch_conn *conn, uint16_t se
 	return *p && (*p)->mp.hdr.seq == seq ? NULL : p;
 }
 
+/* Some packet before the place p is still to come. */
+static int glexch_seq_gap(const struct glexch_conn *conn, struct glexch_rx *const *p, uint16_t seq)
+{
+	uint16_t next = conn->rx_seq;
+	const struct glexch_rx *rx;
+
+	for (rx = conn->rx; rx != *p; rx = rx->next)
+		next++;
+	return next != seq;
+}
+
 /* Keeps a copy of a packet.  0: it cannot be: seen before, out of any window, or no memory. */
 int glexch_seq_insert(struct glexch_conn *conn, const struct glexch_mp *mp, uint32_t body_len)
 {
@@ -64,6 +75,7 @@ int glexch_seq_insert(struct glexch_conn *conn, const struct glexch_mp *mp, uint
 	rx = p ? glexch_seq_alloc(conn->ch) : NULL;
 	if (!rx)
 		return 0;
+	conn->ch->stats.reordered += (uint64_t)glexch_seq_gap(conn, p, mp->hdr.seq);
 	memcpy(&rx->mp, mp, sizeof(mp->hdr) + body_len);
 	rx->body_len = body_len;
 	rx->conn = conn;

@@ -141,8 +141,10 @@ static enum glexch_step glexch_sr_data(struct glexch_conn *conn, struct glexch_c
 	glexch_sr_header(conn, &mp, GLEXCH_MP_DATA);
 	glexch_cursor_copy(&c, mp.u.bytes, n);
 	step = glexch_sr_post(conn, &mp, (uint32_t)n);
-	if (step == GLEXCH_STEP_OK)
+	if (step == GLEXCH_STEP_OK) {
 		*cur = c;
+		glexch_count(conn->ch, GLEXCH_WAY_SR_MP, n);
+	}
 	return step;
 }
 
@@ -170,10 +172,12 @@ static enum glexch_step glexch_sr_block(struct glexch_conn *conn, struct glexch_
 	ch->tx.tab[index].conn = conn;
 	glexch_cursor_copy(&c, glexch_block_mem(ch, &ch->tx, index), ref->len);
 	step = glexch_sr_post(conn, &mp, (uint32_t)(GLEXCH_BLOCK_FIXED + inl));
-	if (step == GLEXCH_STEP_OK)
+	if (step == GLEXCH_STEP_OK) {
 		*cur = c;
-	else if (step == GLEXCH_STEP_NO_ROOM) /* on failure glexch_conn_fail has put it back */
+		glexch_count(ch, GLEXCH_WAY_SR_BLOCK, inl + ref->len);
+	} else if (step == GLEXCH_STEP_NO_ROOM) { /* on failure glexch_conn_fail has put it back */
 		glexch_block_put(&ch->tx, index);
+	}
 	return step;
 }
 
@@ -204,7 +208,10 @@ int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, 
 		memset(mp.u.bytes + hdr_len, 0, room - hdr_len);
 	if (len)
 		memcpy(mp.u.bytes + room, data, len);
-	return glexch_sr_post(conn, &mp, (uint32_t)(room + len)) == GLEXCH_STEP_OK;
+	if (glexch_sr_post(conn, &mp, (uint32_t)(room + len)) != GLEXCH_STEP_OK)
+		return 0;
+	glexch_count(conn->ch, GLEXCH_WAY_SR_MP, room + len);
+	return 1;
 }
 
 void glexch_try(struct glexch_conn *conn, struct glexch_cursor *cur)
@@ -328,8 +335,12 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item)
 		return;
 	}
 	glexch_queue_push(conn, item);
-	if (conn->credits)
+	if (conn->credits) {
+		conn->ch->stats.room_waits++;
 		glexch_runq_add(conn);
+	} else {
+		conn->ch->stats.credit_waits++;
+	}
 }
 
 /* Serves the run queue; the first that finds no room ends the round, the next round begins with another. */

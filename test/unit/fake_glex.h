@@ -17,6 +17,7 @@ struct fake_glex {
 	int busy_percent;	 /* posts refused */
 	int regions_max;	 /* registrations possible at a time */
 	int regions;		 /* registrations there are */
+	unsigned registered;	 /* by registration caches, in all */
 	uint64_t private_handle; /* of a region nobody can reach */
 	unsigned lost;		 /* MPs and events that found a full queue */
 	unsigned mpq_peak;	 /* the longest any MPQ has been */
