@@ -10,6 +10,7 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/exec.c emulator/nic/exec.h emulator/nic/fast.h \
 	emulator/nic/intr.c emulator/nic/intr.h \
 	emulator/nic/att.c emulator/nic/att.h \
+	emulator/nic/reorder.c emulator/nic/reorder.h \
 	emulator/host/attach.c emulator/host/attach.h \
 	emulator/host/pick.c emulator/host/pick.h \
 	emulator/host/futex.h

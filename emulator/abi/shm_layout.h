@@ -7,7 +7,7 @@
  * Three kinds of segment, each a sealed memfd made by glexd:
  *
  *   engine  one a glexd   the DMA engine's bell and the switches all must agree on
- *   NIC     one a node    the memory table (MMT) and the bells of its NORMAL ports
+ *   NIC     one a node    the memory table (MMT) and the bells of its ports with descriptor queues
  *   port    one a VP      registers, MPQ, EQ, error queue, descriptor queue
  *
  *   port:  +------+-------+------+-----+----+-----+----+----------+-----------+------- - -
@@ -293,7 +293,7 @@ struct emu_nic {
 	uint32_t nic_id;
 	uint32_t mmt_units;
 	uint8_t pad0[EMU_LINE - 40];
-	_Atomic uint64_t dma_pending; /* bit n: NORMAL port n has descriptors waiting */
+	_Atomic uint64_t dma_pending; /* bit n: port n has descriptors waiting; see emu_dma_bit */
 	uint8_t pad1[EMU_LINE - 8];
 	_Atomic uint32_t mmt_hint; /* where to begin the search for a free entry */
 	_Atomic uint32_t mmt_used;
@@ -313,7 +313,10 @@ struct emu_engine {
 	_Atomic uint64_t stream_from; /* copies from here on go past the cache; 0: none does */
 	_Atomic uint32_t cores;	      /* that any client may use; 0: not known */
 	_Atomic uint32_t processes;   /* clients */
-	uint8_t pad1[EMU_LINE - 32];
+	uint32_t reorder;	      /* window of reorder.h, 0: in order; this and the next never change */
+	uint32_t reserved0;
+	uint64_t reorder_seed;
+	uint8_t pad1[EMU_LINE - 48];
 	_Atomic uint32_t asleep; /* the DMA engine sleeps on bell, or is about to */
 	_Atomic uint32_t bell;	 /* futex word */
 	uint8_t pad2[EMU_LINE - 8];
@@ -352,6 +355,7 @@ static_assert(offsetof(struct emu_nic, mmt) == 4 * EMU_LINE, "entries are aligne
 static_assert(offsetof(struct emu_engine, fences) == EMU_LINE, "read by every sender, written once");
 static_assert(offsetof(struct emu_engine, copiers) == EMU_LINE + 8, "read with fences");
 static_assert(offsetof(struct emu_engine, cores) == EMU_LINE + 24, "rarely written: a client comes or goes");
+static_assert(offsetof(struct emu_engine, reorder_seed) == EMU_LINE + 40, "what creating an endpoint reads");
 static_assert(offsetof(struct emu_engine, asleep) == 2 * EMU_LINE, "written at each nap of the engine");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "no hidden locks in shared memory");
 

@@ -9,10 +9,14 @@
  * so it delays nobody.  The engine holds glexd->lock during a quantum and sleeps
  * on its bell when there is nothing to do.
  *
+ * With GLEX_REORDER every port has a queue, and the engine executes what is in it
+ * in the order of emulator/nic/reorder.h.  It waits GLEX_REORDER_HOLD for requests
+ * that might overtake, and is the only one who has to do anything about the rest.
+ *
  * label     access                        order     pairs     says
  * DQ-R1     poster dq.tail = n+1          release   DQ-A1     the descriptor is complete
  * DQ-A1     engine load dq.tail           acquire   DQ-R1     it may be read
- * DQ-R2     engine dq.head = n+1          release   DQ-A2     it has been executed, its slot may be reused
+ * DQ-R2     engine dq.head = n+1          release   DQ-A2     all up to n have been executed, their slots may be reused
  * DQ-A2     poster load dq.head           acquire   DQ-R2     room; and all earlier requests are complete (FENCE)
  * DQ-R3     poster dma_pending |= port    seq_cst   DQ-A3     after DQ-R1 and before it looks at asleep
  * DQ-A3     engine take dma_pending       seq_cst   DQ-R3     after it has said that it is asleep
@@ -126,9 +130,11 @@ static bool is_sound(const struct emu_desc *desc)
 	}
 }
 
-/* Executes desc, or its next piece.  True when it is finished; *cost_p: bytes it took. */
-static bool step(struct emu_host *host, struct port *port, const struct emu_desc *desc, uint64_t quantum,
-		 uint64_t *cost_p)
+enum outcome { MORE, MOVED, ENDED };
+
+/* Executes desc, or its next piece; all but its events, if they come later.  *cost_p: bytes it took. */
+static enum outcome step(struct emu_host *host, struct port *port, const struct emu_desc *desc, uint64_t quantum,
+			 bool later, uint64_t *cost_p)
 {
 	bool moves = desc->op == EMU_OP_PUT || desc->op == EMU_OP_GET;
 	uint64_t n = desc->len;
@@ -138,8 +144,11 @@ static bool step(struct emu_host *host, struct port *port, const struct emu_desc
 	if (!is_sound(desc) || (moves && port->done > desc->len)) {
 		status = GLEX_ERR_STATUS_FORMAT;
 		n = 0;
-	} else if (!moves) {
+	} else if (desc->op == EMU_OP_MP) {
 		status = emu_exec(host, &port->view, desc, desc->imm);
+		later = false;
+	} else if (!moves) {
+		status = emu_exec_imm(host, &port->view, desc, desc->imm);
 	} else {
 		n -= port->done;
 		n = n < quantum ? n : quantum;
@@ -147,16 +156,17 @@ static bool step(struct emu_host *host, struct port *port, const struct emu_desc
 		port->done += n;
 		if (status == EMU_OK && port->done < desc->len) {
 			*cost_p = n;
-			return false;
+			return MORE;
 		}
-		if (status == EMU_OK)
-			status = emu_exec_finish(host, &port->view, desc);
 	}
+	later &= status == EMU_OK;
+	if (status == EMU_OK && !later && desc->op != EMU_OP_MP)
+		status = emu_exec_finish(host, &port->view, desc);
 	if (status != EMU_OK)
 		emu_report(host, &port->view, desc, status);
 	port->done = 0;
 	*cost_p = n > SMALL_COST ? n : SMALL_COST;
-	return true;
+	return later ? MOVED : ENDED;
 }
 
 /* One quantum for one port.  True: it has more. */
@@ -173,26 +183,96 @@ static bool serve_port(struct glexd *glexd, struct port *port)
 		/* A copy: what is checked is what is executed, whatever the owner does to its queue meanwhile. */
 		struct emu_desc desc = port->view.dq[head & port->view.dq_mask];
 
-		if (step(&glexd->host, port, &desc, quantum, &cost))
+		glexd->steps++;
+		if (step(&glexd->host, port, &desc, quantum, false, &cost) == ENDED)
 			atomic_store_explicit(&ctl->head, ++head, memory_order_release); /* DQ-R2 */
 		spent += cost;
 	}
 	return head != tail;
 }
 
-/* A quantum for each port of the node that has work.  True if anything was done. */
+/* ---- out of order ---------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Nothing new has come for so long that what is there need not wait for it. */
+static bool is_overdue(struct port *port, uint32_t tail)
+{
+	uint64_t now = now_ns();
+
+	if (tail != port->seen) {
+		port->seen = tail;
+		port->moving = now;
+	}
+	return now - port->moving >= glexi_cfg()->reorder_hold_us * 1000;
+}
+
+/* What was chosen: its data with or without its events, or those alone.  True: its events come later. */
+static bool step_chosen(struct glexd *glexd, struct port *port, const struct emu_desc *desc, uint64_t quantum,
+			enum outcome *outcome_p, uint64_t *cost_p)
+{
+	int status;
+
+	if (!emu_reorder_has_data(&port->reorder)) {
+		*outcome_p = step(&glexd->host, port, desc, quantum, true, cost_p);
+		return *outcome_p == MOVED;
+	}
+	status = emu_exec_finish(&glexd->host, &port->view, desc);
+	if (status != EMU_OK)
+		emu_report(&glexd->host, &port->view, desc, status);
+	*outcome_p = ENDED;
+	*cost_p = SMALL_COST;
+	return false;
+}
+
+/* serve_port for a port whose requests are put out of order. */
+static bool serve_shuffled(struct glexd *glexd, struct port *port)
+{
+	struct emu_ring_ctl *ctl = &port->view.port->dq;
+	uint64_t quantum = glexi_cfg()->dma_chunk, spent = 0, cost;
+	uint32_t head =
+		atomic_load_explicit(&ctl->head, memory_order_relaxed); /* relaxed: only this thread writes it */
+	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_acquire)); /* DQ-A1 */
+	bool overdue = is_overdue(port, tail);
+
+	glexd->host.by = &port->view.port->counters;
+	while (spent < quantum && emu_reorder_next(&port->reorder, &port->view, head, tail, overdue)) {
+		struct emu_desc desc = port->view.dq[(head + port->reorder.at) & port->view.dq_mask];
+		enum outcome outcome;
+		bool events_left = step_chosen(glexd, port, &desc, quantum, &outcome, &cost);
+
+		glexd->steps++;
+		spent += cost;
+		if (outcome == MORE)
+			continue;
+		head += emu_reorder_end(&port->reorder, events_left);
+		atomic_store_explicit(&ctl->head, head, memory_order_release); /* DQ-R2 */
+	}
+	return head != tail;
+}
+
+/* ---- rounds ---------------------------------------------------------------- */
+
+/* A quantum for each port of the node that has work.  True if there is any. */
 static bool serve_node(struct glexd *glexd, struct node *node)
 {
+	uint32_t num, end = glexd->engine->reorder || node->room < EMU_HW_EPS ? node->room : EMU_HW_EPS;
+	bool (*serve)(struct glexd *, struct port *) = glexd->engine->reorder ? serve_shuffled : serve_port;
 	uint64_t todo = node->dma_active;
-	uint32_t num;
 
 	if (atomic_load_explicit(&node->nic->dma_pending, memory_order_relaxed)) /* relaxed: a later round sees it */
 		todo |= atomic_exchange_explicit(&node->nic->dma_pending, 0, memory_order_seq_cst); /* DQ-A3 */
 	node->dma_active = 0;
-	for (num = EMU_FAST_EPS; num < EMU_HW_EPS && num < node->room; num++)
-		if (todo & UINT64_C(1) << num && node->ports[num] && node->ports[num]->view.dq &&
-		    serve_port(glexd, node->ports[num]))
-			node->dma_active |= UINT64_C(1) << num;
+	for (num = 0; num < end && todo; num++)
+		if (todo & emu_dma_bit(num) && node->ports[num] && node->ports[num]->view.dq &&
+		    serve(glexd, node->ports[num]))
+			node->dma_active |= emu_dma_bit(num);
 	return todo != 0;
 }
 
@@ -265,12 +345,16 @@ static void pick_copiers(struct emu_engine *engine)
 static void *dma_main(void *arg)
 {
 	struct glexd *glexd = arg;
+	uint64_t steps = 0;
 	uint32_t idle = 0;
 
 	pick_copiers(glexd->engine); /* here: nobody who starts a glexd has to wait for it */
 	while (!is_stopping(glexd)) {
 		if (serve_round(glexd)) {
 			idle = 0;
+			if (steps == glexd->steps) /* all it has is held back for a while */
+				sched_yield();
+			steps = glexd->steps;
 		} else if (++idle < IDLE_ROUNDS) {
 			sched_yield();
 		} else {

@@ -23,6 +23,7 @@
 
 #include "emulator/abi/wire.h"
 #include "emulator/nic/move.h"
+#include "emulator/nic/reorder.h"
 
 struct glexd;
 
@@ -59,7 +60,10 @@ struct port {
 	uint32_t nic_id;
 	uint32_t ep_num;
 	int intr_fd;   /* eventfd that interrupts write to; -1: nobody has asked for it */
-	uint64_t done; /* DMA: bytes of the descriptor at the queue's head already moved */
+	uint64_t done; /* DMA: bytes of the descriptor under way already moved */
+	struct emu_reorder reorder;
+	uint32_t seen;	 /* DMA, out of order: the queue's tail when it was last seen to move, */
+	uint64_t moving; /* and when that was, in ns */
 };
 
 struct node {
@@ -67,7 +71,7 @@ struct node {
 	struct emu_nic *nic;
 	struct port **ports; /* by number; `room` long */
 	uint32_t room;
-	uint64_t dma_active; /* NORMAL ports with work left from the last round */
+	uint64_t dma_active; /* ports with work left from the last round */
 };
 
 /* Memory a client made shareable. */
@@ -108,6 +112,7 @@ struct glexd {
 	struct segment engine_seg;
 	struct emu_engine *engine;
 	struct emu_host host; /* the DMA thread's */
+	uint64_t steps;	      /* it has executed */
 	pthread_t dma_thread;
 	atomic_bool stopping;
 	struct numa *numa; /* NULL: nothing is placed */

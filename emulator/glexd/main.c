@@ -223,6 +223,8 @@ static int make_engine(struct glexd *glexd)
 		return -1;
 	glexd->engine = glexd->engine_seg.base;
 	emu_seg_format(&glexd->engine->seg, EMU_MAGIC_ENGINE, glexd->engine_seg.size);
+	glexd->engine->reorder = (uint32_t)glexi_cfg()->reorder;
+	glexd->engine->reorder_seed = glexi_cfg()->reorder_seed;
 	return 0;
 }
 

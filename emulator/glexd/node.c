@@ -114,6 +114,7 @@ static bool is_capacity(uint32_t n, uint32_t max)
 
 static int make_port(struct port *port, const struct emu_ctl_port *want)
 {
+	const struct emu_engine *engine = port->owner->glexd->engine;
 	struct emu_vport_shape shape = {
 		.nic_id = port->nic_id,
 		.ep_num = port->ep_num,
@@ -123,7 +124,7 @@ static int make_port(struct port *port, const struct emu_ctl_port *want)
 		.pid = port->owner->pid,
 		.mpq_capacity = want->mpq_capacity,
 		.eq_capacity = want->eq_capacity,
-		.dq_capacity = want->type == GLEX_EP_TYPE_NORMAL ? want->dq_capacity : 0,
+		.dq_capacity = want->type == GLEX_EP_TYPE_NORMAL || engine->reorder ? want->dq_capacity : 0,
 	};
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t size = (emu_vport_size(&shape) + page - 1) / page * page;
@@ -138,6 +139,8 @@ static int make_port(struct port *port, const struct emu_ctl_port *want)
 		return -1;
 	emu_vport_format(port->seg.base, size, &shape);
 	emu_vport_attach(&port->view, port->seg.base, size);
+	port->reorder.window = engine->reorder;
+	port->reorder.seed = emu_reorder_seed(engine->reorder_seed, port->nic_id, port->ep_num);
 	return 0;
 }
 

@@ -148,7 +148,7 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 	return status_of(emu_move(host, &local, desc->local_offset + done, &remote, desc->rmt_offset + done, n));
 }
 
-static int exec_imm_put(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm)
+int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm)
 {
 	struct emu_region remote;
 	int status;
@@ -192,7 +192,7 @@ int emu_exec(struct emu_host *host, struct emu_vport *from, const struct emu_des
 			emu_interrupts(host, from, desc);
 		return status;
 	}
-	status = desc->op == EMU_OP_IMM_PUT ? exec_imm_put(host, from, desc, imm)
+	status = desc->op == EMU_OP_IMM_PUT ? emu_exec_imm(host, from, desc, imm)
 					    : emu_exec_move(host, from, desc, 0, desc->len);
 	return status == EMU_OK ? emu_exec_finish(host, from, desc) : status;
 }

@@ -25,6 +25,12 @@ struct emu_vport_shape {
 	uint32_t mpq_capacity, eq_capacity, dq_capacity; /* powers of two; dq_capacity may be 0 */
 };
 
+/* The bit of a port with descriptors in the engine's bells; the last is shared by all that have none of their own. */
+static inline uint64_t emu_dma_bit(uint32_t ep_num)
+{
+	return UINT64_C(1) << (ep_num < 63 ? ep_num : 63);
+}
+
 /* Bytes a port of this shape takes. */
 uint64_t emu_vport_size(const struct emu_vport_shape *shape);
 

@@ -422,7 +422,8 @@ glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh);
  * The three calls post a list.  They never wait.  On anything but GLEX_SUCCESS
  * nothing of the list was posted and *bad_req (where given) is the request that
  * failed the check, or with GLEX_BUSY the head.  Requests of one endpoint
- * towards one target take effect in the order posted.
+ * towards one target take effect in the order posted, unless GLEX_REORDER asks
+ * for what hardware may do: then only FENCE orders them.
  *
  * What goes wrong later (no such endpoint, wrong key, full queue) moves no
  * data, raises no event, and is told by glex_poll_error_req and once on stderr.

@@ -44,6 +44,7 @@ glex_api_tests = \
 	test/api/test_api_order \
 	test/api/test_api_place \
 	test/api/test_api_post \
+	test/api/test_api_reorder \
 	test/api/test_api_share \
 	test/api/test_api_rcache \
 	test/api/test_api_rcache_gone \
@@ -83,6 +84,8 @@ test_api_test_api_order_CFLAGS = $(glex_api_cflags)
 test_api_test_api_order_LDADD = $(glex_api_ldadd)
 test_api_test_api_place_CFLAGS = $(glex_api_cflags)
 test_api_test_api_place_LDADD = $(glex_api_ldadd)
+test_api_test_api_reorder_CFLAGS = $(glex_api_cflags)
+test_api_test_api_reorder_LDADD = $(glex_api_ldadd)
 test_api_test_api_post_CFLAGS = $(glex_api_cflags)
 test_api_test_api_post_LDADD = $(glex_api_ldadd)
 test_api_test_api_share_CFLAGS = $(glex_api_cflags)

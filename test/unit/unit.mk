@@ -19,6 +19,7 @@ glex_model_tests = \
 	test/unit/test_move \
 	test/unit/test_place \
 	test/unit/test_queue \
+	test/unit/test_reorder \
 	test/unit/test_ring \
 	test/unit/test_ring_stress \
 	test/unit/test_vport
@@ -69,6 +70,9 @@ test_unit_test_place_LDADD = $(glex_model_libs) $(HWLOC_LIBS)
 test_unit_test_queue_SOURCES = test/unit/test_queue.c test/unit/unit.h
 test_unit_test_queue_CFLAGS = $(glex_model_cflags)
 test_unit_test_queue_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
+test_unit_test_reorder_SOURCES = test/unit/test_reorder.c test/unit/unit.h
+test_unit_test_reorder_CFLAGS = $(glex_model_cflags)
+test_unit_test_reorder_LDADD = $(glex_model_libs)
 test_unit_test_ring_SOURCES = test/unit/test_ring.c test/unit/unit.h
 test_unit_test_ring_CFLAGS = $(glex_model_cflags)
 test_unit_test_ring_LDADD = $(glex_model_libs)

@@ -79,7 +79,10 @@ struct glexi_cfg {
 	uint64_t rcache_bytes;
 
 	/* the model of the NIC and its limits */
-	int model_atc; /* GLEXI_CFG_ATC_* */
+	int model_atc;	  /* GLEXI_CFG_ATC_* */
+	uint64_t reorder; /* requests; 0: in order */
+	uint64_t reorder_seed;
+	uint64_t reorder_hold_us;
 	uint64_t max_regions;
 	uint64_t max_locked; /* 0: no limit */
 

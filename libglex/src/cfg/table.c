@@ -125,6 +125,12 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	/* the model of the NIC and its limits */
 	ENUM("GLEX_MODEL_ATC", model_atc, "off", atc_models,
 	     "model the NIC's cache of address translations: each access to a region looks its pages up, glex_info -d shows hits and misses; read by glexd"),
+	UINT("GLEX_REORDER", reorder, "0", 0, 64, "requests",
+	     "deliver mini-packets, PUTs, GETs and their events out of order, as the network may: how many later requests of its endpoint can overtake one (0: none); read by glexd"),
+	UINT("GLEX_REORDER_SEED", reorder_seed, "1", 0, UINT64_MAX, "",
+	     "which order GLEX_REORDER makes of it: the same seed, the same order within a list; read by glexd"),
+	TIME("GLEX_REORDER_HOLD", reorder_hold_us, "50us", 0, 1000 * 1000, "us",
+	     "how long GLEX_REORDER holds requests back, at most, when nothing comes that could overtake them; read by glexd"),
 	UINT("GLEX_MAX_REGIONS", max_regions, "4096", 1, 4096, "regions",
 	     "how many regions this process may have registered at a time; all processes of a node share its 4096"),
 	SIZE("GLEX_MAX_LOCKED", max_locked, "0", 0, UINT64_MAX,

@@ -260,6 +260,8 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	nep->host.known = nep->host.model ? NULL : nep->known; /* what is modelled takes the long way */
 	nic_intr_init(nep);
 	set_up(ep, nep, &msg.port);
+	nep->shuffle.window = dev->engine->reorder;
+	nep->shuffle.seed = emu_reorder_seed(dev->engine->reorder_seed, ep->addr.nic_id, ep->addr.ep_num);
 	pthread_mutex_lock(&dev->ep_lock);
 	LIST_INSERT_HEAD(&dev->eps, nep, link);
 	atomic_fetch_add_explicit(&dev->ep_count, 1, memory_order_relaxed); /* relaxed: see take_graves */

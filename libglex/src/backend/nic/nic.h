@@ -23,6 +23,7 @@
 #include "backend/nic/vma.h"
 #include "core/priv.h"
 #include "emulator/nic/fast.h"
+#include "emulator/nic/reorder.h"
 
 #define NIC_PAGE   1024u /* NICs a page of the tree */
 #define NIC_PAGES  (EMU_MAX_NICS / NIC_PAGE)
@@ -132,6 +133,15 @@ struct nic_device {
 	struct nic_hot hot[NIC_HOT];  /* by a hash of the address; under lock */
 };
 
+/* Requests out of order: the poster's side of emulator/nic/reorder.h. */
+struct nic_shuffle {
+	uint32_t window; /* 0: in order */
+	uint32_t turn;	 /* requests posted */
+	uint32_t head;	 /* of the descriptor queue when the last request went first, */
+	uint32_t passed; /* and how many have since that head came */
+	uint64_t seed;
+};
+
 struct nic_ep {
 	struct emu_host host; /* must be first */
 	struct nic_device *dev;
@@ -149,6 +159,8 @@ struct nic_ep {
 	struct nic_view *last_nic;
 	alignas(64) struct emu_known known[2 * EMU_KNOWN]; /* regions; under the post lock */
 	/* seldom touched */
+	uint32_t dq_filled; /* descriptors written and not yet shown to the engine */
+	struct nic_shuffle shuffle;
 	struct nic_quota quota;
 	pthread_mutex_t intr_lock; /* the three below */
 	_Atomic int intr_fd;	   /* eventfd; -1: the program has not asked for it */

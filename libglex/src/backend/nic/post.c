@@ -11,6 +11,8 @@
  *                  executed here, for nothing is left to overtake
  *
  * So everything before a request is complete when it starts: FENCE costs nothing.
+ * With GLEX_REORDER every endpoint has a queue, and requests past which others go
+ * first are executed here (emulator/nic/reorder.h).
  *
  * Each call tries the usual case first: one small request to the last peer, from
  * and to regions seen before; emulator/nic/fast.h has it, and says which cache
@@ -48,6 +50,8 @@ static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const str
 	glex_ep_addr_t dst = {.v = desc->dst};
 
 	emu_report(&nep->host, &nep->port, desc, status);
+	if (nep->shuffle.window)
+		return; /* the engine reports at the same time: tell_new_errors has them in order */
 	tell(nep, op[desc->op], status, dst);
 	nep->err_logged++;
 }
@@ -81,26 +85,33 @@ static uint32_t dq_used(const struct nic_ep *nep)
 	struct emu_ring_ctl *ctl = &nep->port.port->dq;
 	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_relaxed)); /* relaxed: ours */
 
-	return tail - atomic_load_explicit(&ctl->head, memory_order_acquire); /* DQ-A2 */
+	return tail + nep->dq_filled - atomic_load_explicit(&ctl->head, memory_order_acquire); /* DQ-A2 */
 }
 
 static void dq_push(struct nic_ep *nep, const struct emu_desc *desc, const void *imm, uint32_t imm_len)
 {
 	struct emu_ring_ctl *ctl = &nep->port.port->dq;
 	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
-	struct emu_desc *slot = &nep->port.dq[emu_low(tail) & nep->port.dq_mask];
+	struct emu_desc *slot = &nep->port.dq[(emu_low(tail) + nep->dq_filled) & nep->port.dq_mask];
 
 	memcpy(slot, desc, offsetof(struct emu_desc, imm));
 	if (imm_len)
 		memcpy(slot->imm, imm, imm_len);
-	atomic_store_explicit(&ctl->tail, (uint64_t)(emu_low(tail) + 1), memory_order_release); /* DQ-R1 */
+	nep->dq_filled++;
 }
 
+/* Shows the engine what has been pushed. */
 static void dq_ring(struct nic_ep *nep)
 {
+	struct emu_ring_ctl *ctl = &nep->port.port->dq;
+	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
 	struct emu_engine *engine = nep->dev->engine;
 
-	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, UINT64_C(1) << nep->port.port->ep_num,
+	if (nep->dq_filled == 0)
+		return;
+	atomic_store_explicit(&ctl->tail, (uint64_t)(emu_low(tail) + nep->dq_filled), memory_order_release); /* DQ-R1 */
+	nep->dq_filled = 0;
+	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, emu_dma_bit(nep->port.port->ep_num),
 				 memory_order_seq_cst);			  /* DQ-R3 */
 	if (!atomic_load_explicit(&engine->asleep, memory_order_seq_cst)) /* DQ-A4 */
 		return;
@@ -139,7 +150,7 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 		return HERE;
 	tell_new_errors(nep);
 	used = dq_used(nep);
-	if (small && used == 0)
+	if (small && used == 0 && !nep->shuffle.window)
 		return HERE;
 	if (n <= nep->port.dq_mask + 1 - used)
 		return QUEUED;
@@ -152,6 +163,32 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 	if (*ret == GLEX_BUSY)
 		sched_yield();
 	return REFUSED;
+}
+
+/* Out of order: this request is executed here, past what is queued.  Long ones of a NORMAL endpoint are the engine's. */
+static __attribute__((noinline, cold)) bool goes_first(struct nic_ep *nep, int32_t flag, bool small)
+{
+	struct nic_shuffle *s = &nep->shuffle;
+	uint32_t used = dq_used(nep);
+	/* relaxed: only counts what was passed; dq_used has ordered it */
+	uint32_t head = atomic_load_explicit(&nep->port.port->dq.head, memory_order_relaxed);
+	bool first = emu_reorder_first(s->seed, s->turn++);
+
+	if (head != s->head || used == 0) {
+		s->head = head;
+		s->passed = 0;
+	}
+	if (!first || (!small && nep->ep->attr.type == GLEX_EP_TYPE_NORMAL) || s->passed >= s->window ||
+	    (flag & GLEX_FLAG_FENCE && used != 0))
+		return false;
+	s->passed += used != 0;
+	return true;
+}
+
+/* Where a request of a list that is not refused is executed. */
+GLEXI_INLINE bool is_for_here(struct nic_ep *nep, enum course course, int32_t flag, bool small)
+{
+	return course == HERE || (GLEXI_UNLIKELY(nep->shuffle.window) && goes_first(nep, flag, small));
 }
 
 /* How each posting call ends: rings for what was queued, lets others post. */
@@ -193,7 +230,7 @@ static void describe_mp(const struct glex_imm_mp_req *req, struct emu_desc *desc
 {
 	memset(desc, 0, offsetof(struct emu_desc, imm));
 	desc->op = EMU_OP_MP;
-	desc->flag = (uint32_t)req->flag & EMU_INTR_FLAGS;
+	desc->flag = (uint32_t)req->flag & (EMU_INTR_FLAGS | GLEX_FLAG_FENCE);
 	desc->dst = req->rmt_ep_addr.v;
 	desc->len = req->len;
 }
@@ -259,7 +296,7 @@ static __attribute__((noinline)) glex_ret_t post_mps(struct glexi_ep *ep, struct
 	locked = glexi_lock(&ep->post_lock);
 	course = choose(ep, n, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next) {
-		if (GLEXI_LIKELY(course == HERE))
+		if (is_for_here(ep->be, course, r->flag, true))
 			send_mp_here(ep, r);
 		else
 			queue_mp(ep, r);
@@ -378,7 +415,7 @@ static __attribute__((noinline)) glex_ret_t post_imms(struct glexi_ep *ep, struc
 	locked = glexi_lock(&ep->post_lock);
 	course = choose(ep, n, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
-		put_imm(ep, r, course == HERE);
+		put_imm(ep, r, is_for_here(ep->be, course, r->flag, true));
 	ret = finish(ep, course, ret, locked);
 	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
@@ -510,7 +547,7 @@ static __attribute__((noinline)) glex_ret_t post_rdmas(struct glexi_ep *ep, stru
 	locked = glexi_lock(&ep->post_lock);
 	course = choose(ep, n, false, &ret);
 	for (r = req; r && course != REFUSED; r = r->next)
-		move_rdma(ep, r, course == HERE);
+		move_rdma(ep, r, is_for_here(ep->be, course, r->flag, false));
 	ret = finish(ep, course, ret, locked);
 	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
