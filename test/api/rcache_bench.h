@@ -7,6 +7,7 @@
 #define TEST_RCACHE_BENCH_H
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -143,11 +144,10 @@ static inline void peer_finds(const struct bench *b, const struct glex_rcache_re
  */
 static inline void *lonely(size_t len)
 {
-	static uintptr_t next = UINT64_C(0x200000000000);
-	void *where = (void *)next;
+	static _Atomic uintptr_t next = UINT64_C(0x200000000000);
 
-	next += len + 4 * page;
-	return where;
+	/* relaxed: only that no two are the same */
+	return (void *)atomic_fetch_add_explicit(&next, len + 4 * page, memory_order_relaxed);
 }
 
 static inline unsigned char *map_at(void *where, size_t len, unsigned char byte)
