@@ -25,12 +25,20 @@ EXTRA_DIST += \
 	netmod-glex/install-into.sh
 
 # This test brings a network of its own in place of libglex.
+glex_channel_kit = \
+	test/unit/channel_kit.c test/unit/channel_kit.h test/unit/fake_glex.c test/unit/fake_glex.h
 if HAVE_CHECK
 check_PROGRAMS += test/unit/test_channel
 TESTS += test/unit/test_channel
-test_unit_test_channel_SOURCES = test/unit/test_channel.c test/unit/fake_glex.c test/unit/fake_glex.h
+test_unit_test_channel_SOURCES = test/unit/test_channel.c $(glex_channel_kit)
 test_unit_test_channel_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+
+check_PROGRAMS += test/unit/test_channel_credit
+TESTS += test/unit/test_channel_credit
+test_unit_test_channel_credit_SOURCES = test/unit/test_channel_credit.c $(glex_channel_kit)
+test_unit_test_channel_credit_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_credit_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
 
 check_PROGRAMS += test/unit/test_channel_stats
 TESTS += test/unit/test_channel_stats

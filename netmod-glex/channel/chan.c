@@ -24,6 +24,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- opening and closing ------------------------------------------------- */
 
@@ -43,6 +44,8 @@ static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params
 	attr.num = GLEX_ANY_EP_NUM;
 	attr.key = params->key;
 	attr.mpq_capacity = glexch_credit_plan(ch, params->peers, params->credits, &dev);
+	if (!attr.mpq_capacity)
+		return GLEX_NO_EP_RESOURCE;
 	attr.mpq_type =
 		attr.mpq_capacity > dev.max_ep_mpq_capacity ? GLEX_MPQ_TYPE_HIGH_CAPACITY : GLEX_MPQ_TYPE_NORMAL;
 	events = params->blocks + GLEXCH_PIECES + GLEXCH_BATCH;
@@ -57,19 +60,31 @@ static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params
 	return ret == GLEX_SUCCESS ? glex_get_ep_addr(ch->ep, &ch->addr) : ret;
 }
 
+/* Not the one that an earlier process with the same endpoint had. */
+static uint32_t glexch_some_number(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint32_t)(((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * 0x9e3779b97f4a7c15u >> 40);
+}
+
 glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 {
 	struct glexch *ch;
 	glex_ret_t ret;
 
 	if (params->credits < 1 || params->credits > UINT8_MAX || params->blocks < 4 || params->block_size % 64 ||
-	    !params->block_size || (uint64_t)params->blocks * params->block_size > UINT32_MAX)
+	    !params->block_size || (uint64_t)params->blocks * params->block_size > UINT32_MAX ||
+	    params->header > GLEXCH_MP_BODY)
 		return GLEX_INVALID_PARAM;
 	ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return GLEX_NO_MEM_RESOURCE;
 	ch->ops = params->ops;
 	ch->key = params->key;
+	ch->header = params->header;
+	ch->next_stream = glexch_some_number();
 	ch->wants_tail = &ch->wants;
 	ret = glex_open_device(0, &ch->dev);
 	if (ret == GLEX_SUCCESS)
@@ -100,10 +115,12 @@ void glexch_close(struct glexch *ch)
 {
 	uint32_t i;
 
+	ch->closing = 1;
 	for (i = 0; ch->hash && i <= ch->hash_mask; i++)
 		while (ch->hash[i])
 			glexch_conn_destroy(ch->hash[i]);
 	glexch_conn_reap(ch);
+	glexch_conn_free_graves(ch);
 	glexch_drop_waiting(ch);
 	for (i = 0; i < ch->rx.count && ch->rx.tab; i++)
 		if (ch->rx.tab[i].rx)
@@ -140,8 +157,8 @@ const struct glexch_stats *glexch_stats(struct glexch *ch)
 
 void glexch_card_format(const struct glexch *ch, char card[GLEXCH_CARD_MAX])
 {
-	snprintf(card, GLEXCH_CARD_MAX, "%016" PRIx64 ".%08" PRIx32 ".%02" PRIx32 ".%" PRIx32, (uint64_t)ch->addr.v,
-		 ch->key, ch->start_grant, ch->block_size);
+	snprintf(card, GLEXCH_CARD_MAX, "%016" PRIx64 ".%08" PRIx32 ".%02" PRIx32 ".%" PRIx32 ".%" PRIx64,
+		 (uint64_t)ch->addr.v, ch->key, ch->start_grant, ch->block_size, (uint64_t)ch->pool_mh.v);
 }
 
 glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer)
@@ -150,8 +167,8 @@ glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer)
 	uint64_t addr;
 	int end = 0;
 
-	if (sscanf(card, "%16" SCNx64 ".%8" SCNx32 ".%2" SCNx32 ".%8" SCNx32 "%n", &addr, &p.key, &p.grant,
-		   &p.block_size, &end) != 4 ||
+	if (sscanf(card, "%16" SCNx64 ".%8" SCNx32 ".%2" SCNx32 ".%8" SCNx32 ".%16" SCNx64 "%n", &addr, &p.key,
+		   &p.grant, &p.block_size, &p.pool, &end) != 5 ||
 	    card[end] != '\0' || p.grant < 1 || p.block_size < 1)
 		return GLEX_INVALID_PARAM;
 	p.addr.v = addr;
@@ -250,8 +267,10 @@ int glexch_progress(struct glexch *ch)
 	n += glexch_poll_events(ch);
 	if (ch->runq.head || ch->gets || ch->wants || ch->unbound)
 		glexch_rest(ch);
-	if (!(++ch->tick & GLEXCH_TICK_MASK))
+	if (!(++ch->tick & GLEXCH_TICK_MASK)) {
 		glexch_poll_errors(ch);
+		glexch_conn_tend(ch);
+	}
 	if (--ch->depth == 0) {
 		if (ch->undiscarded) {
 			glex_discard_probed_mp(ch->ep); /* I1 */

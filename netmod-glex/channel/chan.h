@@ -65,11 +65,13 @@ struct glexch_ops {
 struct glexch_params {
 	const struct glexch_ops *ops;
 	uint32_t key;	     /* of the endpoint */
-	uint32_t peers;	     /* expected peers; more can come, and then start with a small grant */
-	uint32_t credits;    /* MPs a peer may have under way, 1 to 255 */
+	uint32_t peers;	     /* expected peers; more can come, and then start with a smaller grant */
+	uint32_t credits;    /* MPs a peer may have under way at most, 1 to 255 */
 	uint32_t blocks;     /* for sending and receiving together, at least 4 */
 	uint32_t block_size; /* bytes, a multiple of 64 */
 	uint32_t sharers;    /* processes that share this one's memory table */
+	uint32_t
+		header; /* stream bytes that a header of glexch_try_short takes, at most GLEXCH_MP_BODY; as the peers' */
 };
 
 /* How to reach a process: what its card says. */
@@ -78,6 +80,7 @@ struct glexch_peer {
 	uint32_t key;
 	uint32_t grant;	     /* what a process counted in params.peers may send at once */
 	uint32_t block_size; /* the longest block it takes */
+	uint64_t pool;	     /* a region of it */
 };
 
 /* ---- channel ------------------------------------------------------------- */

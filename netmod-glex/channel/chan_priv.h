@@ -18,12 +18,14 @@
 #include <glex_ext.h>
 #include <string.h>
 
-#define GLEXCH_START_FOREIGN 1u	    /* what an unexpected process may send at once */
-#define GLEXCH_FOREIGN_MAX   256u   /* so many of those have room in the MPQ */
+#define GLEXCH_START	     8u	    /* what a peer may send at once, before it has shown to need more */
+#define GLEXCH_START_FOREIGN 1u	    /* the same of an unexpected process */
+#define GLEXCH_FOREIGN_MAX   256u   /* so many of those have room in the MPQ at first contact */
 #define GLEXCH_PIECES	     32u    /* GETs of glexch_get under way at once */
 #define GLEXCH_BATCH	     32	    /* MPs, and events, handled in one round */
 #define GLEXCH_NESTED_MPS    256u   /* MPs a nested round may leave undiscarded */
-#define GLEXCH_TICK_MASK     0x3ffu /* error requests are looked for in one of so many rounds */
+#define GLEXCH_TICK_MASK     0x3ffu /* in one of so many rounds: error requests, and a few connections looked after */
+#define GLEXCH_AHEAD	     4096u  /* packets that can be under way before the next in order: more than any grant */
 #define GLEXCH_NONE	     0xffffffffu
 
 /* ---- mini-packets -------------------------------------------------------- */
@@ -33,14 +35,41 @@ enum glexch_mp_type {
 	GLEXCH_MP_BLOCK = 2,  /* sequenced: stream bytes, and then a block to fetch */
 	GLEXCH_MP_HELLO = 3,  /* sequenced, the first of who opens: who I am */
 	GLEXCH_MP_CREDIT = 4, /* outside the stream, needs no credit */
+	GLEXCH_MP_SHORT = 5,  /* sequenced: a header, to be filled up with zeros */
+	GLEXCH_MP_ASK = 6,    /* sequenced: give credits back that you do not need */
+	GLEXCH_MP_GIVE = 7,   /* sequenced, the answer: so many are given back */
 };
 
-struct glexch_mp_hdr {
-	uint8_t type;
-	uint8_t credits; /* returned to the receiver of this MP */
-	uint16_t seq;
-	uint32_t chan;
+enum glexch_mp_flag {
+	GLEXCH_MP_TYPE = 0x0f,
+	GLEXCH_MP_ANSWER =
+		0x20, /* from a connection that its receiver has opened, which chose the stream: opens nothing */
+	GLEXCH_MP_SAW = 0x40,  /* the last credit MP has been read */
+	GLEXCH_MP_MORE = 0x80, /* the sender has used up its credits */
 };
+
+/*
+ * A stream is one opening of a connection, in one direction.  Its number tells
+ * its packets from those of an earlier one between the same endpoints: they may
+ * come late, from a peer that does not know yet, or from a process that is gone.
+ */
+struct glexch_mp_hdr {
+	uint8_t type;	 /* and flags */
+	uint8_t credits; /* returned to the receiver of this MP */
+	uint16_t seq;	 /* CREDIT: the stream of its receiver that it is for */
+	uint32_t tag;	 /* stream << 16 | channel id */
+};
+
+static inline uint32_t glexch_tag_chan(uint32_t tag)
+{
+	return tag & 0xffff;
+}
+
+/* 0: not known yet. */
+static inline uint32_t glexch_tag_stream(uint32_t tag)
+{
+	return tag >> 16;
+}
 
 struct glexch_block_ref {
 	uint64_t handle; /* of the sender's pool */
@@ -52,6 +81,7 @@ struct glexch_block_ref {
 };
 
 struct glexch_hello {
+	uint64_t pool; /* a region of the sender */
 	uint32_t key;
 	uint32_t block_size;
 	uint8_t grant;	 /* what the receiver of this may send at once */
@@ -67,6 +97,7 @@ struct glexch_mp {
 		uint8_t bytes[GLEXCH_MP_BODY];
 		struct glexch_block_ref block;
 		struct glexch_hello hello;
+		uint8_t given; /* GIVE */
 	} u;
 };
 
@@ -76,7 +107,7 @@ struct glexch_mp {
 _Static_assert(sizeof(struct glexch_mp_hdr) == 8, "the header of every mini-packet");
 _Static_assert(sizeof(struct glexch_mp) == 112, "a mini-packet carries 112 bytes");
 _Static_assert(sizeof(struct glexch_block_ref) == GLEXCH_MP_BODY, "no byte of the body is lost");
-_Static_assert(offsetof(struct glexch_hello, blob) == 12, "wire layout");
+_Static_assert(offsetof(struct glexch_hello, blob) == 20, "wire layout");
 
 /* ---- events -------------------------------------------------------------- */
 
@@ -137,24 +168,34 @@ enum glexch_place {
 struct glexch_conn {
 	struct glexch *ch;
 	void *user;
-	uint64_t peer; /* with rx_chan: how packets find it */
-	uint32_t rx_chan;
-	uint32_t tx_chan;
-	uint16_t rx_seq;  /* next to be delivered */
-	uint16_t tx_seq;  /* next to be sent */
-	uint16_t credits; /* MPs that may be sent */
-	uint16_t owed;	  /* credits to be returned */
-	uint16_t grant;	  /* all that the peer can ever have */
-	uint8_t slow;	  /* enum glexch_slow */
-	uint8_t place;	  /* enum glexch_place */
-	uint8_t bound;	  /* user is known */
+	uint64_t peer; /* with the channel id in rx_tag: how packets find it */
+	uint32_t rx_tag;
+	uint32_t tx_tag;
+	uint16_t rx_seq;      /* next to be delivered */
+	uint16_t tx_seq;      /* next to be sent */
+	uint16_t credits;     /* MPs that may be sent */
+	uint16_t owed;	      /* credits to be returned */
+	uint16_t grant;	      /* all that the peer can have */
+	uint16_t dead_stream; /* of the connection to this peer before this one: its packets are dropped */
+	uint8_t slow;	      /* enum glexch_slow */
+	uint8_t place;	      /* enum glexch_place */
 	uint8_t delivering;
-	uint8_t draining;
-	uint8_t owing;	 /* on the list of those that must get a credit MP */
-	uint8_t heard;	 /* the peer has this connection too */
-	uint8_t counted; /* the peer is one of those planned for: it starts with start_grant */
+	uint8_t tx_start;      /* credits that are not given back */
+	uint16_t bound : 1;    /* user is known */
+	uint16_t draining : 1; /* no credits are returned any more */
+	uint16_t owing : 1;    /* on the list of those that must get a credit MP */
+	uint16_t heard : 1;    /* the peer has this connection too */
+	uint16_t counted : 1;  /* the peer is one of those planned for: it starts with start_grant */
+	uint16_t accepted : 1; /* opened by the peer alone */
+	uint16_t hot : 1;      /* heard of since the hand of credit.c came by */
+	uint16_t asked : 1;    /* for credits; the answer is to come */
+	uint16_t give : 1;     /* asked by the peer */
+	uint16_t unread : 1;   /* a credit MP of ours may not have been read */
+	uint16_t saw : 1;      /* to be told: one of the peer's has been read */
+	uint16_t paid : 1;     /* a foreign one: has its slots from mpq_pool, not from the room for strangers */
 	uint32_t key;
 	uint32_t tx_block; /* bytes of the longest block to send */
+	uint64_t pool;	   /* a region of the peer, to see whether it is there */
 	struct glexch_rx *rx;
 	struct glexch_item *tx_head;
 	struct glexch_item *tx_tail;
@@ -164,6 +205,13 @@ struct glexch_conn {
 };
 
 _Static_assert(sizeof(struct glexch_conn) <= 128, "what a connection costs");
+
+/* What is remembered of a connection destroyed while its peer may still send. */
+struct glexch_grave {
+	struct glexch_grave *next;
+	uint64_t peer;
+	uint32_t stream;
+};
 
 struct glexch_connq {
 	struct glexch_conn *head;
@@ -199,14 +247,22 @@ struct glexch {
 	uint32_t key;
 	uint32_t full_grant;
 	uint32_t start_grant;
-	uint32_t mpq_pool; /* slots of the MPQ promised to nobody */
+	uint32_t mpq_pool;  /* slots of the MPQ promised to nobody */
+	uint32_t strangers; /* of GLEXCH_FOREIGN_MAX, those that are free */
+	uint32_t header;    /* what a header takes in the stream */
+	uint32_t thirst;    /* rounds of looking for credits that nobody needs */
+	int closing;
+	uint32_t hand; /* the bucket of the hash that is looked after next */
 	uint32_t next_chan;
+	uint32_t next_stream;
 	uint32_t exposed;     /* regions exposed now */
 	uint32_t exposed_max; /* without being asked for; twice as many in all */
 	struct glexch_conn **hash;
 	uint32_t hash_mask;
 	uint32_t conns;
 	struct glexch_conn *dead;
+	struct glexch_grave **graves; /* by hash of the peer; as many as hash had when the first was needed */
+	uint32_t graves_mask;
 	struct glexch_rx *rx_free;
 	struct glexch_piece pieces[GLEXCH_PIECES];
 	glex_ep_addr_t addr;
@@ -224,20 +280,25 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 
 /* ---- conn.c -------------------------------------------------------------- */
 
-struct glexch_conn *glexch_conn_find(struct glexch *ch, uint64_t peer, uint32_t rx_chan);
-struct glexch_conn *glexch_conn_accept(struct glexch *ch, uint64_t peer, uint32_t rx_chan);
+struct glexch_conn *glexch_conn_source(struct glexch *ch, uint64_t peer, const struct glexch_mp_hdr *hdr);
 int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello);
 int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr);
 void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why);
 void glexch_conn_reap(struct glexch *ch);
+void glexch_conn_free_graves(struct glexch *ch);
+void glexch_conn_tend(struct glexch *ch);
 
 /* ---- credit.c ------------------------------------------------------------ */
 
 uint32_t glexch_credit_plan(struct glexch *ch, uint32_t peers, uint32_t credits, const struct glex_device_attr *attr);
-void glexch_credit_open(struct glexch_conn *conn);
+int glexch_credit_open(struct glexch_conn *conn);
 void glexch_credit_close(struct glexch_conn *conn);
 void glexch_credit_owe(struct glexch_conn *conn);
+void glexch_credit_more(struct glexch_conn *conn);
+int glexch_credit_given(struct glexch_conn *conn, uint32_t n);
+uint8_t glexch_credit_spare(const struct glexch_conn *conn);
 void glexch_credit_flush(struct glexch *ch);
+void glexch_credit_cool(struct glexch_conn *conn);
 
 /* Takes the credits an MP can carry home. */
 static inline uint8_t glexch_credit_take(struct glexch_conn *conn)
@@ -282,6 +343,10 @@ static inline uint8_t *glexch_block_mem(const struct glexch *ch, const struct gl
 /* ---- sr.c ---------------------------------------------------------------- */
 
 glex_ret_t glexch_post_mp(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len);
+int glexch_sr_control(struct glexch_conn *conn, enum glexch_mp_type type, uint8_t value);
+void glexch_sr_wake(struct glexch_conn *conn);
+void glexch_sr_probe(struct glexch_conn *conn);
+void glexch_data_short(struct glexch_conn *conn, const void *bytes, size_t len);
 void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, uint32_t len);
 void glexch_sr_run(struct glexch *ch);
 void glexch_sr_kick(struct glexch_conn *conn);

@@ -18,16 +18,19 @@
  * I1  A connection destroyed is out of every list at once, but its memory stays
  *     until no round is under way: callers up the stack may look at slow.
  * I2  A failure is told once, items and GETs first, the connection then.
+ * I3  A packet opens a connection only if it comes from one that its sender has
+ *     opened, and not from the stream of one that has been destroyed here.
  */
 #include "chan_priv.h"
 
 #include <stdlib.h>
 
-#define GLEXCH_HASH_START 64u
+#define GLEXCH_HASH_START   64u
+#define GLEXCH_TEND_BUCKETS 16u
 
-static uint32_t glexch_hash(uint64_t peer, uint32_t rx_chan)
+static uint32_t glexch_hash(uint64_t peer, uint32_t chan)
 {
-	uint64_t x = (peer ^ (uint64_t)rx_chan << 40) * 0x9e3779b97f4a7c15u;
+	uint64_t x = (peer ^ (uint64_t)chan << 40) * 0x9e3779b97f4a7c15u;
 
 	return (uint32_t)(x >> 32);
 }
@@ -42,7 +45,7 @@ static int glexch_hash_grow(struct glexch *ch)
 	for (i = 0; ch->hash && i <= ch->hash_mask; i++) {
 		while (ch->hash[i]) {
 			struct glexch_conn *conn = ch->hash[i];
-			struct glexch_conn **p = &tab[glexch_hash(conn->peer, conn->rx_chan) & mask];
+			struct glexch_conn **p = &tab[glexch_hash(conn->peer, glexch_tag_chan(conn->rx_tag)) & mask];
 
 			ch->hash[i] = conn->hash_next;
 			conn->hash_next = *p;
@@ -55,20 +58,85 @@ static int glexch_hash_grow(struct glexch *ch)
 	return 1;
 }
 
-struct glexch_conn *glexch_conn_find(struct glexch *ch, uint64_t peer, uint32_t rx_chan)
+static struct glexch_conn *glexch_conn_find(struct glexch *ch, uint64_t peer, uint32_t chan)
 {
 	struct glexch_conn *conn;
 
 	if (!ch->hash)
 		return NULL;
-	conn = ch->hash[glexch_hash(peer, rx_chan) & ch->hash_mask];
-	while (conn && (conn->peer != peer || conn->rx_chan != rx_chan))
+	conn = ch->hash[glexch_hash(peer, chan) & ch->hash_mask];
+	while (conn && (conn->peer != peer || glexch_tag_chan(conn->rx_tag) != chan))
 		conn = conn->hash_next;
 	return conn;
 }
 
-static struct glexch_conn *glexch_conn_make(struct glexch *ch, uint64_t peer, uint32_t rx_chan)
+/* ---- graves -------------------------------------------------------------- */
+
+static struct glexch_grave **glexch_grave_place(struct glexch *ch, uint64_t peer)
 {
+	struct glexch_grave **p = &ch->graves[glexch_hash(peer, 0) & ch->graves_mask];
+
+	while (*p && (*p)->peer != peer)
+		p = &(*p)->next;
+	return p;
+}
+
+/* I3.  Without memory for it a late packet may make a connection that nobody greets. */
+static void glexch_grave_dig(struct glexch_conn *conn)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_grave **p;
+
+	if (!ch->graves) {
+		ch->graves = calloc((size_t)ch->hash_mask + 1, sizeof(struct glexch_grave *));
+		ch->graves_mask = ch->hash_mask;
+	}
+	if (!ch->graves)
+		return;
+	p = glexch_grave_place(ch, conn->peer);
+	if (!*p)
+		*p = calloc(1, sizeof(**p));
+	if (!*p)
+		return;
+	(*p)->peer = conn->peer;
+	(*p)->stream = glexch_tag_stream(conn->rx_tag);
+}
+
+/* Whose packets a new connection to this peer must not take for its own. */
+static uint16_t glexch_grave_open(struct glexch *ch, uint64_t peer)
+{
+	struct glexch_grave **p = ch->graves ? glexch_grave_place(ch, peer) : NULL;
+	struct glexch_grave *grave = p ? *p : NULL;
+	uint16_t stream;
+
+	if (!grave)
+		return 0;
+	stream = (uint16_t)grave->stream;
+	*p = grave->next;
+	free(grave);
+	return stream;
+}
+
+void glexch_conn_free_graves(struct glexch *ch)
+{
+	uint32_t i;
+
+	for (i = 0; ch->graves && i <= ch->graves_mask; i++) {
+		while (ch->graves[i]) {
+			struct glexch_grave *grave = ch->graves[i];
+
+			ch->graves[i] = grave->next;
+			free(grave);
+		}
+	}
+	free(ch->graves);
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+static struct glexch_conn *glexch_conn_make(struct glexch *ch, uint64_t peer, uint32_t rx_tag)
+{
+	uint32_t chan = glexch_tag_chan(rx_tag);
 	struct glexch_conn **p, *conn;
 
 	if ((!ch->hash || ch->conns > ch->hash_mask) && !glexch_hash_grow(ch))
@@ -76,11 +144,15 @@ static struct glexch_conn *glexch_conn_make(struct glexch *ch, uint64_t peer, ui
 	conn = calloc(1, sizeof(*conn));
 	if (!conn)
 		return NULL;
+	if (!(++ch->next_stream & 0xffff))
+		ch->next_stream++;
 	conn->ch = ch;
 	conn->peer = peer;
-	conn->rx_chan = rx_chan;
-	conn->tx_chan = rx_chan == GLEXCH_CHAN_MAIN ? GLEXCH_CHAN_MAIN : rx_chan ^ 1;
-	p = &ch->hash[glexch_hash(peer, rx_chan) & ch->hash_mask];
+	conn->rx_tag = rx_tag;
+	conn->tx_tag = (ch->next_stream & 0xffff) << 16 | (chan == GLEXCH_CHAN_MAIN ? GLEXCH_CHAN_MAIN : chan ^ 1);
+	if (chan == GLEXCH_CHAN_MAIN)
+		conn->dead_stream = glexch_grave_open(ch, peer);
+	p = &ch->hash[glexch_hash(peer, chan) & ch->hash_mask];
 	conn->hash_next = *p;
 	*p = conn;
 	ch->conns++;
@@ -91,7 +163,7 @@ static struct glexch_conn *glexch_conn_make(struct glexch *ch, uint64_t peer, ui
 static void glexch_conn_unlink(struct glexch_conn *conn)
 {
 	struct glexch *ch = conn->ch;
-	struct glexch_conn **p = &ch->hash[glexch_hash(conn->peer, conn->rx_chan) & ch->hash_mask];
+	struct glexch_conn **p = &ch->hash[glexch_hash(conn->peer, glexch_tag_chan(conn->rx_tag)) & ch->hash_mask];
 
 	while (*p != conn)
 		p = &(*p)->hash_next;
@@ -105,7 +177,10 @@ static void glexch_conn_unlink(struct glexch_conn *conn)
 
 uint32_t glexch_new_chan(struct glexch *ch)
 {
-	return ch->next_chan += 2; /* even: what the opener receives with */
+	ch->next_chan = (ch->next_chan + 2) & 0xfffe; /* even: what the opener receives with */
+	if (!ch->next_chan)
+		ch->next_chan = 2;
+	return ch->next_chan;
 }
 
 struct glexch_conn *glexch_conn_open(struct glexch *ch, const struct glexch_peer *peer, uint32_t chan, int counted,
@@ -124,22 +199,69 @@ struct glexch_conn *glexch_conn_open(struct glexch *ch, const struct glexch_peer
 	conn->slow = GLEXCH_SLOW_HELLO;
 	conn->key = peer->key;
 	conn->tx_block = peer->block_size < ch->block_size ? peer->block_size : ch->block_size;
-	conn->credits = (uint16_t)(counted ? peer->grant : GLEXCH_START_FOREIGN);
-	glexch_credit_open(conn);
+	conn->pool = peer->pool;
+	conn->tx_start = (uint8_t)(counted ? peer->grant : GLEXCH_START_FOREIGN);
+	conn->credits = conn->tx_start;
+	if (!glexch_credit_open(conn)) {
+		glexch_conn_destroy(conn);
+		return NULL;
+	}
 	return conn;
 }
 
-/* A packet from an unknown source. */
-struct glexch_conn *glexch_conn_accept(struct glexch *ch, uint64_t peer, uint32_t rx_chan)
+/* A packet that belongs to no connection: opens one, unless it is late (I3). */
+static struct glexch_conn *glexch_conn_accept(struct glexch *ch, uint64_t peer, const struct glexch_mp_hdr *hdr)
 {
-	struct glexch_conn *conn = glexch_conn_make(ch, peer, rx_chan);
+	struct glexch_grave *grave = NULL;
+	struct glexch_conn *conn;
 
-	if (conn)
-		ch->unbound++;
+	if ((hdr->type & GLEXCH_MP_ANSWER) || (hdr->type & GLEXCH_MP_TYPE) == GLEXCH_MP_CREDIT)
+		return NULL;
+	if (ch->graves && glexch_tag_chan(hdr->tag) == GLEXCH_CHAN_MAIN)
+		grave = *glexch_grave_place(ch, peer);
+	if (grave && grave->stream == glexch_tag_stream(hdr->tag))
+		return NULL;
+	conn = glexch_conn_make(ch, peer, hdr->tag);
+	if (!conn)
+		return NULL;
+	conn->accepted = 1;
+	conn->tx_tag = glexch_tag_chan(conn->tx_tag) | (hdr->tag & 0xffff0000u);
+	ch->unbound++;
 	return conn;
 }
 
-/* The hello of a peer.  0: nobody can say yet whose it is. */
+/* The connection that a packet belongs to, or opens; NULL: none. */
+struct glexch_conn *glexch_conn_source(struct glexch *ch, uint64_t peer, const struct glexch_mp_hdr *hdr)
+{
+	uint32_t chan = glexch_tag_chan(hdr->tag), stream = glexch_tag_stream(hdr->tag);
+	struct glexch_conn *conn = NULL, *silent = NULL;
+
+	if (!stream)
+		return NULL;
+	if (ch->hash)
+		conn = ch->hash[glexch_hash(peer, chan) & ch->hash_mask];
+	for (; conn; conn = conn->hash_next) {
+		if (conn->peer != peer || glexch_tag_chan(conn->rx_tag) != chan)
+			continue;
+		if (conn->rx_tag == hdr->tag)
+			return conn;
+		if (conn->dead_stream == stream)
+			return NULL;
+		if (!glexch_tag_stream(conn->rx_tag))
+			silent = conn;
+	}
+	if (!silent)
+		return glexch_conn_accept(ch, peer, hdr);
+	/* Answers and credits say to which stream they belong: perhaps to an earlier one. */
+	if ((hdr->type & GLEXCH_MP_TYPE) == GLEXCH_MP_CREDIT)
+		stream = hdr->seq;
+	if ((hdr->type & GLEXCH_MP_ANSWER) && stream != glexch_tag_stream(silent->tx_tag))
+		return NULL;
+	silent->rx_tag = hdr->tag;
+	return silent;
+}
+
+/* The hello of a peer.  0: nobody can say yet whose it is, or it has failed. */
 int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello)
 {
 	struct glexch *ch = conn->ch;
@@ -147,6 +269,7 @@ int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello
 	if (conn->bound)
 		return 1; /* both have opened */
 	conn->key = hello->key;
+	conn->pool = hello->pool;
 	conn->tx_block = hello->block_size < ch->block_size ? hello->block_size : ch->block_size;
 	conn->counted = hello->counted;
 	conn->user = ch->ops->hello(conn, hello->blob, hello->blob_len);
@@ -154,9 +277,12 @@ int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello
 		return 0;
 	conn->bound = 1;
 	ch->unbound--;
+	conn->tx_start = hello->grant;
 	conn->credits = (uint16_t)(conn->credits + hello->grant);
-	glexch_credit_open(conn);
-	return 1;
+	if (glexch_credit_open(conn))
+		return 1;
+	glexch_conn_fail(conn, "the mini-packet queue has no room for one more process");
+	return 0;
 }
 
 /* ---- end ----------------------------------------------------------------- */
@@ -169,6 +295,8 @@ void glexch_conn_destroy(struct glexch_conn *conn)
 		return;
 	conn->slow |= GLEXCH_SLOW_DEAD;
 	glexch_conn_unlink(conn);
+	if (!ch->closing && glexch_tag_chan(conn->rx_tag) == GLEXCH_CHAN_MAIN && glexch_tag_stream(conn->rx_tag))
+		glexch_grave_dig(conn);
 	glexch_sr_drop(conn, 0);
 	glexch_rndv_drop(conn, 0);
 	glexch_block_forget(conn, 0);
@@ -230,6 +358,29 @@ void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *w
 	}
 }
 
+/* ---- looking after them -------------------------------------------------- */
+
+/* Now and then: a few connections, until all have had their turn. */
+void glexch_conn_tend(struct glexch *ch)
+{
+	uint32_t i;
+
+	ch->thirst -= ch->thirst < GLEXCH_TEND_BUCKETS ? ch->thirst : GLEXCH_TEND_BUCKETS;
+	for (i = 0; ch->hash && i < GLEXCH_TEND_BUCKETS; i++) {
+		struct glexch_conn *conn = ch->hash[ch->hand++ & ch->hash_mask];
+
+		for (; conn; conn = conn->hash_next) {
+			if (conn->slow & GLEXCH_SLOW_FAILED)
+				continue;
+			glexch_credit_cool(conn);
+			if ((conn->slow & GLEXCH_SLOW_QUEUE) && !conn->credits)
+				glexch_sr_probe(conn);
+			if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
+				break; /* the list may have changed */
+		}
+	}
+}
+
 /* ---- small things -------------------------------------------------------- */
 
 void *glexch_conn_user(const struct glexch_conn *conn)
@@ -239,5 +390,5 @@ void *glexch_conn_user(const struct glexch_conn *conn)
 
 uint32_t glexch_conn_chan(const struct glexch_conn *conn)
 {
-	return conn->rx_chan;
+	return glexch_tag_chan(conn->rx_tag);
 }

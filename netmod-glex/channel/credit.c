@@ -3,28 +3,36 @@
  * credit.c - who may send how many MPs, so that the MPQ cannot overflow.
  *
  * A credit is the right to have one sequenced MP under way to a peer.  The
- * credits of one direction are constant in number once granted:
+ * credits of one direction are constant in number between two changes of the grant:
  *
  *      sender: credits --- MP ---> receiver's MPQ --- delivered ---> owed
  *         ^                                                           |
  *         +------------ in any MP back, or in a credit MP ------------+
  *
- * Start: a process counted when the channel was opened begins with start_grant
- * credits without any exchange, any other with GLEXCH_START_FOREIGN.  At first
- * contact the receiver raises the grant to full_grant if its MPQ has slots
- * promised to nobody (mpq_pool); the raise travels like credits returned.
+ * A process counted when the channel was opened begins with start_grant credits
+ * without any exchange, any other with GLEXCH_START_FOREIGN.  What is promised
+ * to nobody is mpq_pool.
  *
- * I1  Slots promised: for each peer its grant and one, for the rounds in
- *     progress GLEXCH_NESTED_MPS + GLEXCH_BATCH.  Their sum never exceeds the MPQ.
+ *      grow    an MP with MORE took its sender's last credit: the grant doubles,
+ *              up to full_grant, from the pool; the new ones are owed
+ *      shrink  the pool is empty and somebody has asked for more: those not heard
+ *              of for a while get ASK, and give what they hold above their start
+ *
+ * I1  Slots promised: for each counted peer start_grant and one, for each other
+ *     that is connected the same from the pool or the room for strangers, for
+ *     what has grown its number, for the rounds in progress GLEXCH_NESTED_MPS +
+ *     GLEXCH_BATCH.  Their sum never exceeds the MPQ.
  * I2  A credit MP needs no credit, yet only one a peer can be in the MPQ: it is
  *     sent when more than half of all the credits of that direction are owed,
- *     and those in an unread credit MP are not.
+ *     and those in an unread credit MP are not.  So a grant does not grow before
+ *     the last one is known to be read (SAW); that it shrinks does no harm, for
+ *     what is in an unread MP stays more than half of a smaller number.
  * I3  A sender without credits gets some: then all are owed, which is more than
  *     half, or under way, and will be owed.  (All MPs are delivered at last:
  *     seq.c and block.c never wait for a credit.)
  * I4  grant <= 255: what is owed fits into the header of one MP.
- * I5  A credit MP goes only to a peer that has spoken on this connection, so it
- *     is never the first thing a peer hears of it.
+ * I5  A credit MP goes only to a peer that has spoken on this connection, and
+ *     says on which stream: it cannot be taken for one of another time.
  */
 #include "chan_priv.h"
 
@@ -42,53 +50,63 @@ static uint32_t glexch_pow2(uint64_t n)
 	return (uint32_t)p;
 }
 
-/* Chooses the grants; returns the MPQ capacity they need. */
+/* Chooses the grants; returns the MPQ capacity they need, 0: no MPQ can have it. */
 uint32_t glexch_credit_plan(struct glexch *ch, uint32_t peers, uint32_t credits, const struct glex_device_attr *attr)
 {
 	uint64_t fixed = GLEXCH_NESTED_MPS + GLEXCH_BATCH + (uint64_t)GLEXCH_FOREIGN_MAX * (GLEXCH_START_FOREIGN + 1);
-	uint64_t promised = fixed + (uint64_t)peers * (credits + 1);
 	uint64_t def = attr->def_ep_mpq_capacity;
 	uint64_t most = attr->max_ep_hc_mpq_capacity > attr->max_ep_mpq_capacity ? attr->max_ep_hc_mpq_capacity
 										 : attr->max_ep_mpq_capacity;
-	uint64_t cap;
+	uint64_t start = credits < GLEXCH_START ? credits : GLEXCH_START;
+	uint64_t promised, cap;
 
-	ch->full_grant = credits;
-	ch->start_grant = credits;
-	cap = promised;
-	if (promised > def) { /* many peers: most of them will hardly speak */
-		ch->start_grant = 1;
-		promised = fixed + (uint64_t)peers * 2;
-		cap = promised + def;
-	}
-	cap = glexch_pow2(cap > def ? cap : def);
+	while (start > 1 && fixed + peers * (start + 1) > def / 2) /* many peers: most of them will hardly speak */
+		start /= 2;
+	promised = fixed + peers * (start + 1);
+	cap = glexch_pow2(promised + def / 2);
 	if (cap > most)
 		cap = most;
+	ch->strangers = GLEXCH_FOREIGN_MAX;
+	ch->full_grant = credits;
+	ch->start_grant = (uint32_t)start;
 	ch->mpq_pool = cap > promised ? (uint32_t)(cap - promised) : 0;
-	return (uint32_t)cap;
+	return promised > most ? 0 : (uint32_t)cap;
 }
 
-/* First contact: what the peer counts on, and more if there is room. */
-void glexch_credit_open(struct glexch_conn *conn)
+static uint32_t glexch_start(const struct glexch_conn *conn)
+{
+	return conn->counted ? conn->ch->start_grant : GLEXCH_START_FOREIGN;
+}
+
+/* First contact: what the peer counts on.  0: there is no room for it (I1). */
+int glexch_credit_open(struct glexch_conn *conn)
 {
 	struct glexch *ch = conn->ch;
-	uint32_t start = conn->counted ? ch->start_grant : GLEXCH_START_FOREIGN;
-	uint32_t raise = ch->full_grant > start ? ch->full_grant - start : 0;
 
-	if (raise > ch->mpq_pool)
-		raise = ch->mpq_pool;
-	ch->mpq_pool -= raise; /* I1 */
-	conn->grant = (uint16_t)(start + raise);
-	conn->owed = (uint16_t)(conn->owed + raise);
+	if (!conn->counted && ch->mpq_pool > GLEXCH_START_FOREIGN) {
+		ch->mpq_pool -= GLEXCH_START_FOREIGN + 1;
+		conn->paid = 1;
+	} else if (!conn->counted && !ch->strangers) {
+		return 0;
+	} else if (!conn->counted) {
+		ch->strangers--;
+	}
+	conn->grant = (uint16_t)glexch_start(conn);
+	return 1;
 }
 
 void glexch_credit_close(struct glexch_conn *conn)
 {
 	struct glexch *ch = conn->ch;
-	uint32_t start = conn->counted ? ch->start_grant : GLEXCH_START_FOREIGN;
 	struct glexch_conn **p;
 
-	if (conn->grant > start)
-		ch->mpq_pool += conn->grant - start;
+	if (conn->grant) {
+		ch->mpq_pool += conn->grant - glexch_start(conn);
+		if (conn->paid)
+			ch->mpq_pool += GLEXCH_START_FOREIGN + 1;
+		else if (!conn->counted)
+			ch->strangers++;
+	}
 	conn->grant = 0;
 	if (!conn->owing)
 		return;
@@ -98,17 +116,23 @@ void glexch_credit_close(struct glexch_conn *conn)
 	conn->owing = 0;
 }
 
-/* A sequenced MP has been delivered. */
-void glexch_credit_owe(struct glexch_conn *conn)
+/* Puts the connection on the list of those that get a credit MP, if it is due. */
+static void glexch_credit_due(struct glexch_conn *conn)
 {
 	struct glexch *ch = conn->ch;
 
-	conn->owed++;
 	if (conn->owed < glexch_threshold(conn) || conn->owing || conn->draining)
 		return;
 	conn->owing = 1;
 	conn->owing_next = ch->owing;
 	ch->owing = conn;
+}
+
+/* A sequenced MP has been delivered. */
+void glexch_credit_owe(struct glexch_conn *conn)
+{
+	conn->owed++;
+	glexch_credit_due(conn);
 }
 
 static glex_ret_t glexch_credit_send(struct glexch_conn *conn)
@@ -117,16 +141,17 @@ static glex_ret_t glexch_credit_send(struct glexch_conn *conn)
 	uint16_t owed = conn->owed;
 	glex_ret_t ret;
 
-	mp.hdr.type = GLEXCH_MP_CREDIT;
-	mp.hdr.credits = glexch_credit_take(conn);
-	mp.hdr.seq = 0;
-	mp.hdr.chan = conn->tx_chan;
+	mp.hdr.type = GLEXCH_MP_CREDIT | GLEXCH_MP_ANSWER;
+	mp.hdr.credits = (uint8_t)owed;				/* I4 */
+	mp.hdr.seq = (uint16_t)glexch_tag_stream(conn->rx_tag); /* what it is for */
+	mp.hdr.tag = conn->tx_tag;
 	ret = glexch_post_mp(conn, &mp, 0);
 	if (ret != GLEX_SUCCESS)
-		conn->owed = owed;
-	else
-		conn->ch->stats.credit_mps++;
-	return ret;
+		return ret;
+	conn->owed = 0;
+	conn->unread = 1;
+	conn->ch->stats.credit_mps++;
+	return GLEX_SUCCESS;
 }
 
 /* The end of a round: what no packet took along is returned now. */
@@ -145,4 +170,54 @@ void glexch_credit_flush(struct glexch *ch)
 		*p = conn->owing_next;
 		conn->owing = 0;
 	}
+}
+
+/* ---- growing and shrinking ----------------------------------------------- */
+
+/* The peer has used its last credit. */
+void glexch_credit_more(struct glexch_conn *conn)
+{
+	struct glexch *ch = conn->ch;
+	uint32_t more = ch->full_grant - conn->grant;
+
+	if (!conn->grant || conn->grant >= ch->full_grant || conn->unread || conn->draining) /* I2 */
+		return;
+	if (more > conn->grant)
+		more = conn->grant;
+	if (more > ch->mpq_pool) {
+		more = ch->mpq_pool;
+		ch->thirst = 2 * (ch->hash_mask + 1) + 32; /* the hand's way round, twice */
+	}
+	ch->mpq_pool -= more; /* I1 */
+	conn->grant = (uint16_t)(conn->grant + more);
+	conn->owed = (uint16_t)(conn->owed + more);
+	glexch_credit_due(conn);
+}
+
+/* What a packet that is to be sent now may give back. */
+uint8_t glexch_credit_spare(const struct glexch_conn *conn)
+{
+	return conn->credits > conn->tx_start + 1 ? (uint8_t)(conn->credits - conn->tx_start - 1) : 0;
+}
+
+/* The peer gives n credits back.  0: it has not got so many. */
+int glexch_credit_given(struct glexch_conn *conn, uint32_t n)
+{
+	if (n > conn->grant - glexch_start(conn))
+		return 0;
+	conn->asked = 0;
+	conn->grant = (uint16_t)(conn->grant - n);
+	conn->ch->mpq_pool += n;
+	glexch_credit_due(conn);
+	return 1;
+}
+
+/* The hand comes by, for the second time at least if the peer is not hot. */
+void glexch_credit_cool(struct glexch_conn *conn)
+{
+	struct glexch *ch = conn->ch;
+
+	if (!conn->hot && ch->thirst && !conn->asked && conn->bound && conn->grant > glexch_start(conn))
+		conn->asked = glexch_sr_control(conn, GLEXCH_MP_ASK, 0) != 0;
+	conn->hot = 0;
 }

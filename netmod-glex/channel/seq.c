@@ -16,7 +16,8 @@
  *     deliver from it.
  * I2  A packet leaves the list before it is delivered: whatever the callback
  *     does, nobody finds it twice.
- * I3  The list of a connection is no longer than the grant of its peer.
+ * I3  The list of a connection is no longer than the grant of its peer, and
+ *     none of it is further ahead than GLEXCH_AHEAD.
  */
 #include "chan_priv.h"
 
@@ -69,7 +70,7 @@ int glexch_seq_insert(struct glexch_conn *conn, const struct glexch_mp *mp, uint
 	struct glexch_rx **p;
 	struct glexch_rx *rx;
 
-	if ((uint16_t)(mp->hdr.seq - conn->rx_seq) > UINT8_MAX) /* I3: no grant is larger */
+	if ((uint16_t)(mp->hdr.seq - conn->rx_seq) > GLEXCH_AHEAD) /* I3 */
 		return 0;
 	p = glexch_seq_place(conn, mp->hdr.seq);
 	rx = p ? glexch_seq_alloc(conn->ch) : NULL;
@@ -83,23 +84,55 @@ int glexch_seq_insert(struct glexch_conn *conn, const struct glexch_mp *mp, uint
 	rx->state = GLEXCH_RX_READY;
 	rx->next = *p;
 	*p = rx;
-	if (mp->hdr.type == GLEXCH_MP_BLOCK)
+	if ((mp->hdr.type & GLEXCH_MP_TYPE) == GLEXCH_MP_BLOCK)
 		glexch_block_want(conn->ch, rx);
 	return 1;
 }
 
-static void glexch_seq_hand_over(struct glexch_conn *conn, struct glexch_rx *rx)
+static void glexch_seq_block(struct glexch_conn *conn, struct glexch_rx *rx)
 {
 	struct glexch *ch = conn->ch;
 
-	if (rx->mp.hdr.type == GLEXCH_MP_DATA) {
-		ch->ops->data(conn, rx->mp.u.bytes, rx->body_len);
-		return;
-	}
 	if (rx->body_len > GLEXCH_BLOCK_FIXED)
 		ch->ops->data(conn, rx->mp.u.block.inl, rx->body_len - GLEXCH_BLOCK_FIXED);
 	if (!(conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED)))
 		ch->ops->data(conn, glexch_block_mem(ch, &ch->rx, rx->block), rx->mp.u.block.len);
+}
+
+static void glexch_seq_hand_over(struct glexch_conn *conn, struct glexch_rx *rx)
+{
+	switch (rx->mp.hdr.type & GLEXCH_MP_TYPE) {
+	case GLEXCH_MP_DATA:
+		conn->ch->ops->data(conn, rx->mp.u.bytes, rx->body_len);
+		break;
+	case GLEXCH_MP_SHORT:
+		glexch_data_short(conn, rx->mp.u.bytes, rx->body_len);
+		break;
+	case GLEXCH_MP_BLOCK:
+		glexch_seq_block(conn, rx);
+		break;
+	case GLEXCH_MP_ASK:
+		conn->give = 1;
+		glexch_sr_wake(conn);
+		break;
+	case GLEXCH_MP_GIVE:
+		if (!glexch_credit_given(conn, rx->mp.u.given))
+			glexch_conn_fail(conn, "it gives back more credits than it has");
+		break;
+	default: /* HELLO: the connection knows it already */
+		break;
+	}
+}
+
+/* What must come first has come.  0: not yet, or never. */
+static int glexch_seq_admits(struct glexch_conn *conn, const struct glexch_rx *rx)
+{
+	if ((rx->mp.hdr.type & GLEXCH_MP_TYPE) == GLEXCH_MP_HELLO)
+		return glexch_conn_greet(conn, &rx->mp.u.hello); /* 0: nobody wants it yet: glexch_seq_retry */
+	if (conn->bound)
+		return 1;
+	glexch_conn_fail(conn, "its first packet does not say who it is");
+	return 0;
 }
 
 /* Delivers what is in order and complete. */
@@ -112,17 +145,11 @@ void glexch_seq_deliver(struct glexch_conn *conn)
 		return;
 	conn->delivering = 1;
 	while ((rx = conn->rx) && rx->mp.hdr.seq == conn->rx_seq && rx->state == GLEXCH_RX_READY) {
-		if (rx->mp.hdr.type == GLEXCH_MP_HELLO) {
-			if (!glexch_conn_greet(conn, &rx->mp.u.hello))
-				break; /* nobody wants it yet: glexch_seq_retry */
-		} else if (!conn->bound) {
-			glexch_conn_fail(conn, "its first packet does not say who it is");
+		if (!glexch_seq_admits(conn, rx))
 			break;
-		}
 		conn->rx = rx->next; /* I2 */
 		conn->rx_seq++;
-		if (rx->mp.hdr.type != GLEXCH_MP_HELLO)
-			glexch_seq_hand_over(conn, rx);
+		glexch_seq_hand_over(conn, rx);
 		glexch_seq_release(ch, rx);
 		if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
 			break;

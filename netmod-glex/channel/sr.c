@@ -88,10 +88,11 @@ glex_ret_t glexch_post_mp(struct glexch_conn *conn, struct glexch_mp *mp, uint32
 
 static void glexch_sr_header(struct glexch_conn *conn, struct glexch_mp *mp, enum glexch_mp_type type)
 {
-	mp->hdr.type = (uint8_t)type;
+	mp->hdr.type = (uint8_t)(type | (conn->credits == 1 ? GLEXCH_MP_MORE : 0) | (conn->saw ? GLEXCH_MP_SAW : 0) |
+				 (conn->accepted ? GLEXCH_MP_ANSWER : 0));
 	mp->hdr.credits = (uint8_t)conn->owed;
 	mp->hdr.seq = conn->tx_seq;
-	mp->hdr.chan = conn->tx_chan;
+	mp->hdr.tag = conn->tx_tag;
 }
 
 /* A sequenced packet that has its header: posts it and pays for it. */
@@ -103,6 +104,7 @@ static enum glexch_step glexch_sr_post(struct glexch_conn *conn, struct glexch_m
 		conn->owed = (uint16_t)(conn->owed - mp->hdr.credits);
 		conn->tx_seq++;
 		conn->credits--;
+		conn->saw = 0;
 		return GLEXCH_STEP_OK;
 	}
 	if (ret == GLEX_BUSY)
@@ -119,6 +121,7 @@ static enum glexch_step glexch_sr_hello(struct glexch_conn *conn)
 	enum glexch_step step;
 
 	glexch_sr_header(conn, &mp, GLEXCH_MP_HELLO);
+	hello->pool = ch->pool_mh.v;
 	hello->key = ch->key;
 	hello->block_size = ch->block_size;
 	hello->grant = (uint8_t)(conn->counted ? ch->start_grant : GLEXCH_START_FOREIGN);
@@ -181,6 +184,50 @@ static enum glexch_step glexch_sr_block(struct glexch_conn *conn, struct glexch_
 	return step;
 }
 
+/* A packet of the connection itself.  0: not now. */
+int glexch_sr_control(struct glexch_conn *conn, enum glexch_mp_type type, uint8_t value)
+{
+	struct glexch_mp mp;
+
+	if (!conn->credits || (conn->slow & (GLEXCH_SLOW_HELLO | GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)))
+		return 0;
+	glexch_sr_header(conn, &mp, type);
+	mp.u.given = value;
+	return glexch_sr_post(conn, &mp, sizeof(mp.u.given)) == GLEXCH_STEP_OK;
+}
+
+/* The peer has asked for what is not needed here. */
+static enum glexch_step glexch_sr_give(struct glexch_conn *conn)
+{
+	uint8_t n = glexch_credit_spare(conn);
+
+	if (!conn->credits)
+		return GLEXCH_STEP_NO_CREDIT;
+	if (!glexch_sr_control(conn, GLEXCH_MP_GIVE, n))
+		return conn->slow & GLEXCH_SLOW_FAILED ? GLEXCH_STEP_FAILED : GLEXCH_STEP_NO_ROOM;
+	conn->credits = (uint16_t)(conn->credits - n);
+	conn->give = 0;
+	return GLEXCH_STEP_OK;
+}
+
+/*
+ * Who waits for credits posts nothing, and so would never hear from the network
+ * that its peer is gone.  This moves nothing, needs no credit, and fails then.
+ */
+void glexch_sr_probe(struct glexch_conn *conn)
+{
+	struct glex_rdma_req req = {0};
+	glex_ret_t ret;
+
+	req.rmt_ep_addr.v = conn->peer;
+	req.rmt_mh.v = conn->pool;
+	req.rmt_key = conn->key;
+	req.type = GLEX_RDMA_TYPE_GET;
+	ret = glex_rdma(conn->ch->ep, &req, NULL);
+	if (ret != GLEX_SUCCESS && ret != GLEX_BUSY)
+		glexch_conn_fail(conn, glex_error_str(ret));
+}
+
 /* Sends one packet of what is left at cur. */
 static enum glexch_step glexch_sr_step(struct glexch_conn *conn, struct glexch_cursor *cur)
 {
@@ -198,17 +245,22 @@ static enum glexch_step glexch_sr_step(struct glexch_conn *conn, struct glexch_c
 int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 		     size_t len)
 {
+	size_t body = room + len;
 	struct glexch_mp mp;
 
 	if (conn->slow || !conn->credits) /* I1 */
 		return 0;
-	glexch_sr_header(conn, &mp, GLEXCH_MP_DATA);
 	memcpy(mp.u.bytes, hdr, hdr_len);
-	if (hdr_len < room)
+	if (!len && room == conn->ch->header) {
+		glexch_sr_header(conn, &mp, GLEXCH_MP_SHORT);
+		body = hdr_len;
+	} else {
+		glexch_sr_header(conn, &mp, GLEXCH_MP_DATA);
 		memset(mp.u.bytes + hdr_len, 0, room - hdr_len);
-	if (len)
-		memcpy(mp.u.bytes + room, data, len);
-	if (glexch_sr_post(conn, &mp, (uint32_t)(room + len)) != GLEXCH_STEP_OK)
+		if (len)
+			memcpy(mp.u.bytes + room, data, len);
+	}
+	if (glexch_sr_post(conn, &mp, (uint32_t)body) != GLEXCH_STEP_OK)
 		return 0;
 	glexch_count(conn->ch, GLEXCH_WAY_SR_MP, room + len);
 	return 1;
@@ -265,10 +317,16 @@ static void glexch_runq_remove(struct glexch_conn *conn)
 	conn->place = GLEXCH_NOWHERE;
 }
 
+/* There is something to be sent, though nothing may be queued. */
+void glexch_sr_wake(struct glexch_conn *conn)
+{
+	glexch_runq_add(conn);
+}
+
 /* Something it may have waited for has come. */
 void glexch_sr_kick(struct glexch_conn *conn)
 {
-	if (conn->slow & GLEXCH_SLOW_QUEUE)
+	if ((conn->slow & GLEXCH_SLOW_QUEUE) || conn->give)
 		glexch_runq_add(conn);
 }
 
@@ -312,6 +370,8 @@ static enum glexch_step glexch_queue_run(struct glexch_conn *conn)
 	conn->slow |= GLEXCH_SLOW_ACTIVE;
 	if ((conn->slow & GLEXCH_SLOW_HELLO) && conn->credits)
 		step = glexch_sr_hello(conn);
+	if (conn->give && step == GLEXCH_STEP_OK)
+		step = glexch_sr_give(conn);
 	while (conn->tx_head && step == GLEXCH_STEP_OK && !(conn->slow & gone)) {
 		struct glexch_cursor *cur = &conn->tx_head->cur;
 
@@ -374,7 +434,7 @@ void glexch_sr_drop(struct glexch_conn *conn, int tell)
 
 void glexch_conn_announce(struct glexch_conn *conn)
 {
-	glexch_runq_add(conn);
+	glexch_sr_wake(conn);
 }
 
 void glexch_conn_drain(struct glexch_conn *conn)
@@ -393,9 +453,14 @@ static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, u
 
 	if (len < sizeof(mp->hdr) || len > sizeof(*mp))
 		return 0;
-	switch (mp->hdr.type) {
+	switch (mp->hdr.type & GLEXCH_MP_TYPE) {
 	case GLEXCH_MP_DATA:
 		return body > 0;
+	case GLEXCH_MP_SHORT:
+		return body <= ch->header;
+	case GLEXCH_MP_ASK:
+	case GLEXCH_MP_GIVE:
+		return body == sizeof(mp->u.given);
 	case GLEXCH_MP_BLOCK:
 		return body >= GLEXCH_BLOCK_FIXED && mp->u.block.len > 0 && mp->u.block.len <= ch->block_size;
 	case GLEXCH_MP_HELLO:
@@ -408,11 +473,24 @@ static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, u
 	}
 }
 
+/* Hands a header over that came without its zeros. */
+void glexch_data_short(struct glexch_conn *conn, const void *bytes, size_t len)
+{
+	uint64_t whole[(GLEXCH_MP_BODY + 7) / 8];
+
+	memcpy(whole, bytes, len);
+	memset((uint8_t *)whole + len, 0, conn->ch->header - len);
+	conn->ch->ops->data(conn, whole, conn->ch->header);
+}
+
 static void glexch_sr_deliver_now(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
 {
 	conn->rx_seq++;
 	conn->delivering = 1;
-	conn->ch->ops->data(conn, mp->u.bytes, body_len);
+	if ((mp->hdr.type & GLEXCH_MP_TYPE) == GLEXCH_MP_SHORT)
+		glexch_data_short(conn, mp->u.bytes, body_len);
+	else
+		conn->ch->ops->data(conn, mp->u.bytes, body_len);
 	conn->delivering = 0;
 	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
 		return;
@@ -421,40 +499,42 @@ static void glexch_sr_deliver_now(struct glexch_conn *conn, struct glexch_mp *mp
 		glexch_seq_deliver(conn);
 }
 
-static struct glexch_conn *glexch_sr_source(struct glexch *ch, uint64_t peer, const struct glexch_mp_hdr *hdr)
+/* What the header of a packet tells, whatever else it is. */
+static void glexch_sr_header_in(struct glexch_conn *conn, const struct glexch_mp_hdr *hdr)
 {
-	struct glexch_conn *conn = ch->last;
-
-	if (conn && conn->peer == peer && conn->rx_chan == hdr->chan)
-		return conn;
-	conn = glexch_conn_find(ch, peer, hdr->chan);
-	if (!conn && hdr->type != GLEXCH_MP_CREDIT) /* those may come after the end */
-		conn = glexch_conn_accept(ch, peer, hdr->chan);
-	if (conn)
-		ch->last = conn;
-	return conn;
+	conn->heard = 1;
+	conn->hot = 1;
+	if (hdr->credits) {
+		conn->credits = (uint16_t)(conn->credits + hdr->credits);
+		glexch_sr_kick(conn);
+	}
+	if (hdr->type & GLEXCH_MP_SAW)
+		conn->unread = 0;
+	if (hdr->type & GLEXCH_MP_MORE)
+		glexch_credit_more(conn);
 }
 
 /* One MP.  mp points into the MPQ and is good until the end of the round. */
 void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, uint32_t len)
 {
-	struct glexch_conn *conn;
+	struct glexch_conn *conn = ch->last;
 	uint32_t body_len = len - (uint32_t)sizeof(mp->hdr);
+	int type = mp->hdr.type & GLEXCH_MP_TYPE;
 
 	if (!glexch_sr_sane(ch, mp, len))
 		return;
-	conn = glexch_sr_source(ch, peer, &mp->hdr);
+	if (!conn || conn->peer != peer || conn->rx_tag != mp->hdr.tag)
+		conn = glexch_conn_source(ch, peer, &mp->hdr);
 	if (!conn || (conn->slow & GLEXCH_SLOW_FAILED))
 		return;
-	conn->heard = 1;
-	if (mp->hdr.credits) {
-		conn->credits = (uint16_t)(conn->credits + mp->hdr.credits);
-		glexch_sr_kick(conn);
-	}
-	if (mp->hdr.type == GLEXCH_MP_CREDIT)
+	ch->last = conn;
+	glexch_sr_header_in(conn, &mp->hdr);
+	if (type == GLEXCH_MP_CREDIT) {
+		conn->saw = 1;
 		return;
-	if (mp->hdr.type == GLEXCH_MP_DATA && mp->hdr.seq == conn->rx_seq && !conn->rx && !conn->delivering &&
-	    conn->bound)
+	}
+	if ((type == GLEXCH_MP_DATA || type == GLEXCH_MP_SHORT) && mp->hdr.seq == conn->rx_seq && !conn->rx &&
+	    !conn->delivering && conn->bound)
 		glexch_sr_deliver_now(conn, mp, body_len);
 	else if (glexch_seq_insert(conn, mp, body_len))
 		glexch_seq_deliver(conn);

@@ -91,6 +91,7 @@ int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_
 	params.ops = &MPID_nem_glex_ops;
 	params.key = GLEX_EP_MAKE_KEY(MPID_nem_glex_pg_hash(pg_p));
 	params.peers = (uint32_t)pg_p->size - 1;
+	params.header = sizeof(MPIDI_CH3_Pkt_t);
 	ret = glexch_open(&params, &MPID_nem_glex.ch);
 	MPIR_ERR_CHKANDJUMP1(ret != GLEX_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
 	mpi_errno = MPID_nem_glex_get_business_card(pg_rank, bc_val_p, val_max_sz_p);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EPS	  8
+#define EPS	  16
 #define SLOTS	  4096u
 #define UNDER_WAY 65536
 #define REGIONS	  256
@@ -56,6 +56,7 @@ static struct packet *under_way;
 static int count;
 static struct region regions[REGIONS];
 static unsigned state;
+static uint8_t last_mp[MP_BYTES];
 
 unsigned fake_random(unsigned below)
 {
@@ -153,7 +154,7 @@ static uint8_t *region_at(struct endpoint *ep, uint64_t handle, uint64_t offset,
 
 static void arrive_get(struct packet *p, struct endpoint *to)
 {
-	uint8_t *dst = region_at(p->from, p->get.local_mh.v, p->get.local_offset, p->get.len);
+	uint8_t *dst = p->get.len ? region_at(p->from, p->get.local_mh.v, p->get.local_offset, p->get.len) : p->data;
 	uint8_t *src = to ? region_at(to, p->get.rmt_mh.v, p->get.rmt_offset, p->get.len) : NULL;
 
 	if (!to || !src || !dst || to->key != p->get.rmt_key) {
@@ -219,6 +220,11 @@ void fake_kill(glex_ep_addr_t addr)
 		ep->alive = 0;
 }
 
+const uint8_t *fake_last_mp(void)
+{
+	return last_mp;
+}
+
 void fake_inject(glex_ep_addr_t from, glex_ep_addr_t to, const void *data, uint32_t len)
 {
 	put_mp(at(to), from, data, len);
@@ -241,7 +247,8 @@ static glex_ret_t send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, s
 	ret = launch(&p);
 	if (ret == GLEX_SUCCESS) {
 		fake.mps++;
-		fake.credit_mps += req->len == 8;
+		memcpy(last_mp, p.data, sizeof(last_mp));
+		fake.credit_mps += req->len == 8 && (p.data[0] & 0xf) == 4;
 	}
 	return ret;
 }

@@ -37,6 +37,9 @@ int fake_deliver(int n);
 /* The process behind an endpoint is dead. */
 void fake_kill(glex_ep_addr_t addr);
 
+/* What the MP sent last consists of. */
+const uint8_t *fake_last_mp(void);
+
 /* Puts an MP of any content into a queue. */
 void fake_inject(glex_ep_addr_t from, glex_ep_addr_t to, const void *data, uint32_t len);
 

@@ -5,224 +5,14 @@
  * Every stream carries a known pattern, and each byte is checked where it
  * arrives: lost, doubled, misplaced or foreign bytes are found at once.
  */
-#include "fake_glex.h"
-#include "netmod-glex/channel/chan.h"
+#include "channel_kit.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CHUNK	 200000
-#define STEPS	 400000
 #define MESSAGES 120
-
-/* One end of a stream; the user pointer of its connection. */
-struct end {
-	struct glexch_conn *conn;
-	unsigned tx_tag, rx_tag; /* which pattern */
-	size_t sent, received;
-	int queued, done, failed_items; /* items */
-	int failed, drained;
-	void (*on_data)(struct end *end);
-	struct end *next_temp;
-};
-
-struct proc {
-	struct glexch *ch;
-	struct glexch_peer card;
-	struct end main_end;
-	struct end temp_end;
-	int refuse; /* hellos to answer with NULL */
-};
-
-struct message {
-	struct glexch_item item; /* first */
-	struct iovec iov[3];
-	struct end *end;
-	uint8_t *bytes;
-};
-
-static struct proc procs[3];
-
-static uint8_t pattern(unsigned tag, size_t pos)
-{
-	return (uint8_t)((pos * 2654435761u >> 13) + pos + tag * 17u);
-}
-
-static void fill(uint8_t *p, unsigned tag, size_t pos, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = pattern(tag, pos + i);
-}
-
-/* ---- callbacks ----------------------------------------------------------- */
-
-static void on_data(struct glexch_conn *conn, void *buf, size_t len)
-{
-	struct end *end = glexch_conn_user(conn);
-	const uint8_t *p = buf;
-	size_t i;
-
-	for (i = 0; i < len && p[i] == pattern(end->rx_tag, end->received + i); i++)
-		;
-	ck_assert_msg(i == len, "byte %zu of the stream is wrong", end->received + i);
-	end->received += len;
-	if (end->on_data)
-		end->on_data(end);
-}
-
-static size_t on_identify(struct glexch_conn *conn, void *blob)
-{
-	struct end *end = glexch_conn_user(conn);
-	int temp = glexch_conn_chan(conn) != GLEXCH_CHAN_MAIN;
-
-	memcpy(blob, &end->tx_tag, sizeof(end->tx_tag));
-	memcpy((char *)blob + sizeof(end->tx_tag), &temp, sizeof(temp));
-	return sizeof(end->tx_tag) + sizeof(temp);
-}
-
-/* The tag says to which process: that of a process i towards j is 10 * i + j. */
-static void *on_hello(struct glexch_conn *conn, const void *blob, size_t len)
-{
-	unsigned tag;
-	int temp;
-	struct proc *to;
-	struct end *end;
-
-	ck_assert_uint_eq(len, sizeof(tag) + sizeof(temp));
-	memcpy(&tag, blob, sizeof(tag));
-	memcpy(&temp, (const char *)blob + sizeof(tag), sizeof(temp));
-	to = &procs[tag % 10];
-	if (to->refuse > 0) {
-		to->refuse--;
-		return NULL;
-	}
-	end = temp ? &to->temp_end : &to->main_end;
-	end->conn = conn;
-	return end;
-}
-
-static void on_fail(struct glexch_conn *conn, const char *why)
-{
-	ck_assert_ptr_nonnull(why);
-	((struct end *)glexch_conn_user(conn))->failed++;
-}
-
-static void on_drained(struct glexch_conn *conn)
-{
-	((struct end *)glexch_conn_user(conn))->drained++;
-}
-
-static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained};
-
-/* ---- helpers ------------------------------------------------------------- */
-
-static void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
-{
-	struct glexch_params params = {&ops, 100u + (unsigned)i, peers, credits, blocks, 4096, 1};
-	char card[GLEXCH_CARD_MAX];
-
-	memset(&procs[i], 0, sizeof(procs[i]));
-	ck_assert_int_eq(glexch_open(&params, &procs[i].ch), GLEX_SUCCESS);
-	glexch_card_format(procs[i].ch, card);
-	ck_assert_int_eq(glexch_card_parse(card, &procs[i].card), GLEX_SUCCESS);
-}
-
-static void start(unsigned seed, uint32_t credits, uint32_t blocks)
-{
-	fake_reset(seed);
-	start_proc(0, 2, credits, blocks);
-	start_proc(1, 2, credits, blocks);
-	procs[0].main_end.tx_tag = procs[1].main_end.rx_tag = 1;
-	procs[1].main_end.tx_tag = procs[0].main_end.rx_tag = 10;
-	procs[0].temp_end.tx_tag = procs[1].temp_end.rx_tag = 21;
-	procs[1].temp_end.tx_tag = procs[0].temp_end.rx_tag = 30;
-}
-
-static void stop(void)
-{
-	for (int i = 0; i < 3; i++)
-		if (procs[i].ch)
-			glexch_close(procs[i].ch);
-	memset(procs, 0, sizeof(procs));
-	ck_assert_int_eq(fake.regions, 0);
-}
-
-static void open_end(int from, int to)
-{
-	struct end *end = &procs[from].main_end;
-
-	end->conn = glexch_conn_open(procs[from].ch, &procs[to].card, GLEXCH_CHAN_MAIN, 1, end);
-	ck_assert_ptr_nonnull(end->conn);
-}
-
-static int on_done(struct glexch_conn *conn, struct glexch_item *item, int failed)
-{
-	struct message *m = (struct message *)item;
-
-	(void)conn;
-	m->end->done++;
-	m->end->failed_items += failed;
-	free(m->bytes);
-	free(m);
-	return 0;
-}
-
-/* A message in three segments, sent as far as possible, the rest queued. */
-static void send_message(struct end *end, size_t n)
-{
-	struct message *m = calloc(1, sizeof(*m));
-	size_t head = n < 80 ? n / 2 : 80;
-	struct glexch_cursor cur;
-
-	m->end = end;
-	m->bytes = malloc(n);
-	fill(m->bytes, end->tx_tag, end->sent, n);
-	end->sent += n;
-	m->iov[0] = (struct iovec){m->bytes, head};
-	m->iov[1] = (struct iovec){m->bytes + head, (n - head) / 3};
-	m->iov[2] = (struct iovec){m->bytes + head + m->iov[1].iov_len, n - head - m->iov[1].iov_len};
-	m->item.done = on_done;
-	end->queued++;
-	glexch_cursor_init(&cur, m->iov, 3);
-	glexch_try(end->conn, &cur);
-	if (cur.left) {
-		m->item.cur = cur;
-		glexch_queue(end->conn, &m->item);
-	} else {
-		on_done(end->conn, &m->item, 0);
-	}
-}
-
-static int step(void)
-{
-	int busy = fake_deliver(1 + (int)fake_random(8));
-
-	for (int i = 0; i < 3; i++)
-		if (procs[i].ch)
-			busy += glexch_progress(procs[i].ch);
-	return busy;
-}
-
-static int arrived(const struct end *from, const struct end *to)
-{
-	return to->received == from->sent && from->done == from->queued;
-}
-
-static void settle(const struct end *from, const struct end *to)
-{
-	for (int n = 0; n < STEPS && !arrived(from, to); n++)
-		step();
-	ck_assert_uint_eq(to->received, from->sent);
-	ck_assert_int_eq(from->done, from->queued);
-}
-
-static void quiet(struct proc *p)
-{
-	for (int n = 0; n < STEPS && !glexch_quiet(p->ch); n++)
-		step();
-	ck_assert(glexch_quiet(p->ch));
-}
 
 /* ---- tests: the stream --------------------------------------------------- */
 
@@ -232,8 +22,9 @@ START_TEST(card__garbage__is_refused)
 					    "0",
 					    "0123456789abcdef",
 					    "0123456789abcdef.00000001.40",
-					    "0123456789abcdef.00000001.40.1000x",
-					    "0123456789abcdef.00000001.00.1000"};
+					    "0123456789abcdef.00000001.40.1000",
+					    "0123456789abcdef.00000001.40.1000.1x",
+					    "0123456789abcdef.00000001.00.1000.1"};
 	struct glexch_peer peer;
 
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
@@ -244,8 +35,12 @@ END_TEST
 START_TEST(open__parameters_out_of_range__are_refused)
 {
 	static const struct glexch_params bad[] = {
-		{&ops, 1, 1, 0, 64, 4096, 1},  {&ops, 1, 1, 256, 64, 4096, 1}, {&ops, 1, 1, 16, 2, 4096, 1},
-		{&ops, 1, 1, 16, 64, 4097, 1}, {&ops, 1, 1, 16, 64, 0, 1},
+		{.key = 1, .credits = 0, .blocks = 64, .block_size = 4096},
+		{.key = 1, .credits = 256, .blocks = 64, .block_size = 4096},
+		{.key = 1, .credits = 16, .blocks = 2, .block_size = 4096},
+		{.key = 1, .credits = 16, .blocks = 64, .block_size = 4097},
+		{.key = 1, .credits = 16, .blocks = 64, .block_size = 0},
+		{.key = 1, .credits = 16, .blocks = 64, .block_size = 4096, .header = 105},
 	};
 	struct glexch *ch;
 
@@ -365,7 +160,7 @@ START_TEST(credits__receiver_asleep__queue_never_overflows)
 		fake_deliver(10);
 		glexch_progress(procs[0].ch);
 	}
-	ck_assert_uint_eq(fake.mpq_peak, 40);
+	ck_assert_uint_eq(fake.mpq_peak, procs[1].card.grant);
 	settle(&procs[0].main_end, &procs[1].main_end);
 	ck_assert_uint_eq(fake.lost, 0);
 	stop();
@@ -406,9 +201,11 @@ START_TEST(credits__many_peers__start_small_and_grow)
 	start_proc(0, 100000, 64, 8);
 	start_proc(1, 100000, 64, 8);
 	ck_assert_uint_eq(procs[0].card.grant, 1);
-	procs[0].main_end.tx_tag = procs[1].main_end.rx_tag = 1;
+	tag_ends(0, 1);
 	open_end(0, 1);
-	send_message(&procs[0].main_end, 10);
+	for (int i = 0; i < 500; i++)
+		send_message(&procs[0].main_end, 100);
+	ck_assert_uint_eq(fake.mps, 1);
 	settle(&procs[0].main_end, &procs[1].main_end);
 	for (int i = 0; i < 200; i++)
 		step();
@@ -524,7 +321,7 @@ END_TEST
 
 START_TEST(packets__malformed__are_dropped_or_end_the_connection)
 {
-	uint8_t mp[112];
+	uint8_t mp[112], stream[2];
 	struct end *b;
 
 	start((unsigned)_i, 16, 8);
@@ -532,11 +329,15 @@ START_TEST(packets__malformed__are_dropped_or_end_the_connection)
 	open_end(0, 1);
 	send_message(&procs[0].main_end, 10);
 	settle(&procs[0].main_end, b);
+	memcpy(stream, fake_last_mp() + 6, 2);
 	for (int i = 0; i < 400; i++) {
 		for (size_t k = 0; k < sizeof(mp); k++)
 			mp[k] = (uint8_t)fake_random(256);
-		mp[0] = (uint8_t)(3 + fake_random(4)); /* any type but those that carry bytes */
-		memset(mp + 4, 0, 4);
+		mp[0] = (uint8_t)(mp[0] & 0xf0) |
+			(uint8_t)(fake_random(2) ? 3 : 6 + fake_random(10)); /* none that carries bytes or credits */
+		memset(mp + 4, 0, 2); /* the lasting connection's, of a stream that is sometimes the right one */
+		if (fake_random(2))
+			memcpy(mp + 6, stream, 2);
 		fake_inject(procs[0].card.addr, procs[1].card.addr, mp, fake_random(113));
 		step();
 	}

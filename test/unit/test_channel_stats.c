@@ -57,7 +57,8 @@ static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, o
 
 static void start(unsigned seed, uint32_t credits)
 {
-	struct glexch_params params = {&ops, 7, 1, credits, 8, 4096, 1};
+	struct glexch_params params = {
+		.ops = &ops, .key = 7, .peers = 1, .credits = credits, .blocks = 8, .block_size = 4096, .sharers = 1};
 	char card[GLEXCH_CARD_MAX];
 
 	fake_reset(seed);

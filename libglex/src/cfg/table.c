@@ -153,7 +153,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	UINT("GLEX_MPI_SR_BLOCKS", mpi_sr_blocks, "64", 4, 4096, "blocks",
 	     "blocks of the shared channel, in each direction"),
 	UINT("GLEX_MPI_SR_CREDITS", mpi_sr_credits, "64", 1, 255, "credits",
-	     "mini-packets a peer may have under way in the shared channel"),
+	     "mini-packets a peer may have under way at most in the shared channel: it begins with up to 8"),
 	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "16K", 0, 16 * M,
 	     "longest message that is sent without asking the receiver first"),
 

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * channel_kit.c - processes with streams between them, over fake_glex.
+ */
+#include "channel_kit.h"
+
+struct proc procs[PROCS];
+int kit_many;
+struct glexch_params kit_params;
+
+static uint8_t pattern(unsigned tag, size_t pos)
+{
+	return (uint8_t)((pos * 2654435761u >> 13) + pos + tag * 17u);
+}
+
+void fill(uint8_t *p, unsigned tag, size_t pos, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = pattern(tag, pos + i);
+}
+
+/* ---- callbacks ----------------------------------------------------------- */
+
+static void on_data(struct glexch_conn *conn, void *buf, size_t len)
+{
+	struct end *end = glexch_conn_user(conn);
+	const uint8_t *p = buf;
+	size_t i;
+
+	for (i = 0; i < len && p[i] == pattern(end->rx_tag, end->received + i); i++)
+		;
+	ck_assert_msg(i == len, "byte %zu of the stream is wrong", end->received + i);
+	end->received += len;
+	if (end->on_data)
+		end->on_data(end);
+}
+
+static size_t on_identify(struct glexch_conn *conn, void *blob)
+{
+	struct end *end = glexch_conn_user(conn);
+	int temp = glexch_conn_chan(conn) != GLEXCH_CHAN_MAIN;
+
+	memcpy(blob, &end->tx_tag, sizeof(end->tx_tag));
+	memcpy((char *)blob + sizeof(end->tx_tag), &temp, sizeof(temp));
+	return sizeof(end->tx_tag) + sizeof(temp);
+}
+
+/* The tag says to which process: that of a process i towards j is 10 * i + j. */
+static void *on_hello(struct glexch_conn *conn, const void *blob, size_t len)
+{
+	unsigned tag;
+	int temp;
+	struct proc *to;
+	struct end *end;
+
+	ck_assert_uint_eq(len, sizeof(tag) + sizeof(temp));
+	memcpy(&tag, blob, sizeof(tag));
+	memcpy(&temp, (const char *)blob + sizeof(tag), sizeof(temp));
+	to = &procs[tag % 10];
+	if (to->refuse > 0) {
+		to->refuse--;
+		return NULL;
+	}
+	end = temp ? &to->temp_end : kit_many ? &to->ends[tag / 10] : &to->main_end;
+	end->conn = conn;
+	return end;
+}
+
+static void on_fail(struct glexch_conn *conn, const char *why)
+{
+	ck_assert_ptr_nonnull(why);
+	((struct end *)glexch_conn_user(conn))->failed++;
+}
+
+static void on_drained(struct glexch_conn *conn)
+{
+	((struct end *)glexch_conn_user(conn))->drained++;
+}
+
+const struct glexch_ops kit_ops = {on_data, on_identify, on_hello, on_fail, on_drained};
+
+/* ---- helpers ------------------------------------------------------------- */
+
+void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
+{
+	struct glexch_params params = kit_params;
+	char card[GLEXCH_CARD_MAX];
+
+	params.ops = &kit_ops;
+	params.key = 100u + (unsigned)i;
+	params.peers = peers;
+	params.credits = credits;
+	params.blocks = blocks;
+	params.block_size = 4096;
+	params.sharers = 1;
+	params.header = 80;
+	memset(&procs[i], 0, sizeof(procs[i]));
+	ck_assert_int_eq(glexch_open(&params, &procs[i].ch), GLEX_SUCCESS);
+	glexch_card_format(procs[i].ch, card);
+	ck_assert_int_eq(glexch_card_parse(card, &procs[i].card), GLEX_SUCCESS);
+}
+
+void tag_ends(int from, int to)
+{
+	procs[from].main_end.tx_tag = procs[to].main_end.rx_tag = (unsigned)(10 * from + to);
+	procs[to].main_end.tx_tag = procs[from].main_end.rx_tag = (unsigned)(10 * to + from);
+}
+
+void start(unsigned seed, uint32_t credits, uint32_t blocks)
+{
+	fake_reset(seed);
+	start_proc(0, 2, credits, blocks);
+	start_proc(1, 2, credits, blocks);
+	tag_ends(0, 1);
+	procs[0].temp_end.tx_tag = procs[1].temp_end.rx_tag = 21;
+	procs[1].temp_end.tx_tag = procs[0].temp_end.rx_tag = 30;
+}
+
+void stop(void)
+{
+	for (int i = 0; i < PROCS; i++)
+		if (procs[i].ch)
+			glexch_close(procs[i].ch);
+	memset(procs, 0, sizeof(procs));
+	memset(&kit_params, 0, sizeof(kit_params));
+	kit_many = 0;
+	ck_assert_int_eq(fake.regions, 0);
+}
+
+void open_end(int from, int to)
+{
+	struct end *end = &procs[from].main_end;
+
+	end->conn = glexch_conn_open(procs[from].ch, &procs[to].card, GLEXCH_CHAN_MAIN, 1, end);
+	ck_assert_ptr_nonnull(end->conn);
+}
+
+static int on_done(struct glexch_conn *conn, struct glexch_item *item, int failed)
+{
+	struct message *m = (struct message *)item;
+
+	(void)conn;
+	m->end->done++;
+	m->end->failed_items += failed;
+	free(m->bytes);
+	free(m);
+	return 0;
+}
+
+void send_message(struct end *end, size_t n)
+{
+	struct message *m = calloc(1, sizeof(*m));
+	size_t head = n < 80 ? n / 2 : 80;
+	struct glexch_cursor cur;
+
+	m->end = end;
+	m->bytes = malloc(n);
+	fill(m->bytes, end->tx_tag, end->sent, n);
+	end->sent += n;
+	m->iov[0] = (struct iovec){m->bytes, head};
+	m->iov[1] = (struct iovec){m->bytes + head, (n - head) / 3};
+	m->iov[2] = (struct iovec){m->bytes + head + m->iov[1].iov_len, n - head - m->iov[1].iov_len};
+	m->item.done = on_done;
+	end->queued++;
+	glexch_cursor_init(&cur, m->iov, 3);
+	glexch_try(end->conn, &cur);
+	if (cur.left) {
+		m->item.cur = cur;
+		glexch_queue(end->conn, &m->item);
+	} else {
+		on_done(end->conn, &m->item, 0);
+	}
+}
+
+int step(void)
+{
+	int busy = fake_deliver(1 + (int)fake_random(8));
+
+	for (int i = 0; i < PROCS; i++)
+		if (procs[i].ch)
+			busy += glexch_progress(procs[i].ch);
+	return busy;
+}
+
+static int arrived(const struct end *from, const struct end *to)
+{
+	return to->received == from->sent && from->done == from->queued;
+}
+
+void settle(const struct end *from, const struct end *to)
+{
+	for (int n = 0; n < STEPS && !arrived(from, to); n++)
+		step();
+	ck_assert_uint_eq(to->received, from->sent);
+	ck_assert_int_eq(from->done, from->queued);
+}
+
+void quiet(struct proc *p)
+{
+	for (int n = 0; n < STEPS && !glexch_quiet(p->ch); n++)
+		step();
+	ck_assert(glexch_quiet(p->ch));
+}

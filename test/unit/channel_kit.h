@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * channel_kit.h - what the tests of the channel library over fake_glex share.
+ *
+ * Processes with streams between them.  Every stream carries a known pattern,
+ * and each byte is checked where it arrives.
+ */
+#ifndef CHANNEL_KIT_H
+#define CHANNEL_KIT_H
+
+#include "fake_glex.h"
+#include "netmod-glex/channel/chan.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 400000
+#define PROCS 10
+
+/* One end of a stream; the user pointer of its connection. */
+struct end {
+	struct glexch_conn *conn;
+	unsigned tx_tag, rx_tag; /* which pattern */
+	size_t sent, received;
+	int queued, done, failed_items; /* items */
+	int failed, drained;
+	void (*on_data)(struct end *end);
+	struct end *next_temp;
+};
+
+struct proc {
+	struct glexch *ch;
+	struct glexch_peer card;
+	struct end main_end;
+	struct end ends[PROCS]; /* of streams from each other process, if kit_many */
+	struct end temp_end;
+	int refuse; /* hellos to answer with NULL */
+};
+
+struct message {
+	struct glexch_item item; /* first */
+	struct iovec iov[3];
+	struct end *end;
+	uint8_t *bytes;
+};
+
+extern struct proc procs[PROCS];
+extern int kit_many;			/* processes 1 and up all send to 0 */
+extern struct glexch_params kit_params; /* what start_proc does not set; start resets it */
+extern const struct glexch_ops kit_ops;
+
+void fill(uint8_t *p, unsigned tag, size_t pos, size_t n);
+
+/* Opens the channel of a process; all other parameters are small. */
+void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks);
+
+/* Processes 0 and 1, alone on a fresh network; and their end. */
+void start(unsigned seed, uint32_t credits, uint32_t blocks);
+void stop(void);
+
+/* Names the streams between two processes. */
+void tag_ends(int from, int to);
+
+void open_end(int from, int to);
+
+/* A message in three segments, sent as far as possible, the rest queued. */
+void send_message(struct end *end, size_t n);
+
+/* The network delivers a little, then everybody does a round.  Returns whether there was something. */
+int step(void);
+
+/* Steps until all that was sent has arrived, or everything is quiet; fails if that takes too long. */
+void settle(const struct end *from, const struct end *to);
+void quiet(struct proc *p);
+
+#endif /* CHANNEL_KIT_H */
