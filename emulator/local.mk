@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += emulator/nic/libemunic.la
 emulator_nic_libemunic_la_SOURCES = \
 	emulator/abi/shm_layout.h emulator/abi/wire.h \
 	emulator/nic/ring.c emulator/nic/ring.h \
+	emulator/nic/bias.c emulator/nic/bias.h \
 	emulator/nic/vport.c emulator/nic/vport.h \
 	emulator/nic/mmt.c emulator/nic/mmt.h \
 	emulator/nic/copy.c emulator/nic/copy.h \

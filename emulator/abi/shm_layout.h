@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_ABI_VERSION	 1u
+#define EMU_ABI_VERSION	 2u
 #define EMU_MAGIC_ENGINE 0x31676e6578656c67ull /* "glexeng1" */
 #define EMU_MAGIC_NIC	 0x3163696e78656c67ull /* "glxnic1" */
 #define EMU_MAGIC_PORT	 0x3174726f70786c67ull /* "glxport1" */
@@ -63,6 +63,7 @@
 /* Session 0 is nobody; glexd itself claims slots and reads memory as session 1. */
 #define EMU_SESSION_NONE  0u
 #define EMU_SESSION_GLEXD 1u
+#define EMU_SESSION_MAX	  0x3ffffffeu
 
 struct emu_seg_head {
 	uint64_t magic;
@@ -74,10 +75,12 @@ struct emu_seg_head {
 
 /* The two ends of a ring, each on its own line; ring.h has the rules. */
 struct emu_ring_ctl {
-	_Atomic uint64_t tail;	    /* {session of the last claim : 32, next index : 32} */
+	_Atomic uint64_t tail; /* {session of the last claim : 32, next index : 32}; or whose the ring is, bias.h */
 	_Atomic uint32_t head_seen; /* what producers last read of head */
 	_Atomic uint32_t lost;	    /* arrivals dropped because it was full */
-	uint8_t pad0[EMU_LINE - 16];
+	_Atomic uint64_t lead;	    /* claims made by who has the ring to itself */
+	_Atomic uint64_t settled;   /* how many of them counted, plus 1; 0: not decided */
+	uint8_t pad0[EMU_LINE - 32];
 	_Atomic uint32_t head; /* first index not yet given back by the consumer */
 	uint8_t pad1[EMU_LINE - 4];
 };
@@ -329,6 +332,7 @@ struct emu_engine {
 
 static_assert(sizeof(struct emu_seg_head) == 32, "every segment begins alike");
 static_assert(sizeof(struct emu_ring_ctl) == 2 * EMU_LINE, "producers and the consumer must not share a line");
+static_assert(offsetof(struct emu_ring_ctl, lead) == 16, "a claim touches one line of the ring");
 static_assert(offsetof(struct emu_ring_ctl, head) == EMU_LINE, "the consumer's word has its own line");
 static_assert(sizeof(struct emu_mp_slot) == 128, "an MP slot is two cache lines");
 static_assert(offsetof(struct emu_mp_slot, data) == 16, "48 bytes of payload share the line of seq");

@@ -18,6 +18,7 @@
  *   NIC_LIST     position            -> next NIC and its counters, or ABSENT
  *   INTR_OPEN    node, number        -> fd: eventfd of the port; made when its owner asks first, ABSENT before
  *   INTR_RING    node, number        -> -; for who has no room for the fd
+ *   ORDER        -                   -> -; every process has ordered its memory; for who has no membarrier
  *
  * The first message must be HELLO.  The end of the connection, by close or by
  * death, closes everything the session had.
@@ -44,7 +45,8 @@ enum emu_ctl_op {
 	EMU_CTL_PORT_LIST,
 	EMU_CTL_INTR_OPEN,
 	EMU_CTL_INTR_RING,
-	EMU_CTL_NIC_LIST
+	EMU_CTL_NIC_LIST,
+	EMU_CTL_ORDER
 };
 
 enum emu_ctl_status {

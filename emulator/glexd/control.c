@@ -212,11 +212,19 @@ static int serve_share_open(struct call *call)
 	return EMU_CTL_OK;
 }
 
+/* For a process that may not do it itself, where a ring is to be taken away (emulator/nic/bias.h). */
+static int serve_order(struct call *call)
+{
+	struct emu_bias *bias = &call->session->glexd->host.bias;
+
+	return bias->order(bias) ? EMU_CTL_OK : EMU_CTL_ABSENT;
+}
+
 /* relaxed: everything below is a snapshot for display */
 static uint32_t ring_used(const struct emu_ring *ring)
 {
-	return emu_low(atomic_load_explicit(&ring->ctl->tail, memory_order_relaxed)) - /* relaxed: display */
-	       atomic_load_explicit(&ring->ctl->head, memory_order_relaxed);	       /* relaxed: display */
+	return emu_ring_end(ring->ctl) -
+	       atomic_load_explicit(&ring->ctl->head, memory_order_relaxed); /* relaxed: display */
 }
 
 static void fill_list(const struct port *port, const struct node *node, struct emu_ctl_list *out)
@@ -324,6 +332,7 @@ static int dispatch(struct call *call)
 		[EMU_CTL_NIC_LIST] = serve_nic_list,
 		[EMU_CTL_INTR_OPEN] = serve_intr_open,
 		[EMU_CTL_INTR_RING] = serve_intr_ring,
+		[EMU_CTL_ORDER] = serve_order,
 	};
 	uint16_t op = call->request->head.code;
 

@@ -365,10 +365,20 @@ static void *dma_main(void *arg)
 	return NULL;
 }
 
+static bool order_all(struct emu_bias *bias)
+{
+	(void)bias;
+	return emu_membarrier_all() == 0;
+}
+
 int dma_start(struct glexd *glexd)
 {
 	int error;
 
+	/* Sleepers count on it, and so do those who may have a ring to themselves. */
+	if (emu_membarrier_join() != 0)
+		atomic_store_explicit(&glexd->engine->fences, 1, memory_order_seq_cst); /* relaxed: stronger */
+	glexd->host.bias.order = order_all;
 	glexd->host.ops = &host_ops;
 	glexd->host.engine = glexd->engine;
 	glexd->host.session = EMU_SESSION_GLEXD;

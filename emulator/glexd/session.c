@@ -251,7 +251,7 @@ void session_accept(evutil_socket_t listener, short what, void *arg)
 		turn_away(fd, &who);
 		return;
 	}
-	session = calloc(1, sizeof(*session));
+	session = glexd->next_session <= EMU_SESSION_MAX ? calloc(1, sizeof(*session)) : NULL;
 	if (!session) {
 		close(fd);
 		return;

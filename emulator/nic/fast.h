@@ -11,7 +11,7 @@
  *   its slot in the MPQ or EQ     the sender               twice a message: to the sender, back to the reader
  *   the slot's second line        the sender               above EMU_MP_NEAR bytes of payload, as the first
  *   memory that a PUT writes      the sender               if the reader has touched it, as a slot
- *   tail, head_seen of the ring   whoever sends there      only when senders take turns
+ *   tail, lead, head_seen of it   whoever sends there      only when senders take turns
  *   log of the ring               ditto                    only when sessions take turns
  *   head of the ring              the reader, on his own   once a lap (A2 in ring.h)
  *   state, sleepers of the port   hardly anybody           no: each sender keeps a copy
@@ -28,10 +28,11 @@
  *     meanwhile and costs nothing.
  *   - The reader must fetch it back.  Each of his polls in between takes the line
  *     from the writer again: who polls in a loop should pause between two polls.
- *   - The claim's locked instruction waits until everything stored before has
- *     arrived, so it stands before the copy of the data; behind it, it would wait
- *     for the data's line.  In a stream it waits for the slot before, and this is
- *     what bounds the rate of one sender: a ring without it is four times as fast.
+ *   - The claim of a sender that has the ring to itself is a store (bias.h).  That
+ *     of one among several is a locked instruction, which waits until everything
+ *     stored before has arrived, so it stands before the copy of the data; behind
+ *     it, it would wait for the data's line.  In a stream it waits for the slot
+ *     before: a stream to a ring of one's own is twice as fast.
  *   - Fetching slots further ahead, another order of the slots, demoting the line
  *     (cldemote), direct stores (movdir64b), or polling later win nothing.
  */
@@ -113,7 +114,7 @@ static inline void emu_ring_bell(struct emu_host *host, struct emu_port *port)
 static inline int emu_put_mp(struct emu_host *host, struct emu_vport *to, uint64_t src, const void *data, uint32_t len)
 {
 	uint32_t index;
-	struct emu_mp_slot *slot = emu_ring_claim(&to->mpq, host->session, &index);
+	struct emu_mp_slot *slot = emu_ring_claim_as(&to->mpq, host->session, &host->bias, &index);
 
 	if (!EMU_LIKELY(slot))
 		return emu_lost(&to->port->mpq, GLEX_ERR_STATUS_DEST_MPQ_FULL);
@@ -136,7 +137,7 @@ static inline struct emu_event_claim emu_claim_event(struct emu_host *host, stru
 {
 	struct emu_event_claim claim;
 
-	claim.slot = emu_ring_claim(&to->eq, host->session, &claim.index);
+	claim.slot = emu_ring_claim_as(&to->eq, host->session, &host->bias, &claim.index);
 	return claim;
 }
 

@@ -38,8 +38,7 @@ static void count_lost(struct emu_ring_ctl *ctl)
 /* relaxed: what the caller published itself it sees; what others do now they answer for */
 static bool is_empty(const struct emu_ring_ctl *ctl)
 {
-	return emu_low(atomic_load_explicit(&ctl->tail, memory_order_relaxed)) == /* relaxed: see above */
-	       atomic_load_explicit(&ctl->head, memory_order_relaxed);		  /* relaxed: see above */
+	return emu_ring_end(ctl) == atomic_load_explicit(&ctl->head, memory_order_relaxed); /* relaxed: see above */
 }
 
 /* ---- waking ---------------------------------------------------------------- */
@@ -164,9 +163,8 @@ static uint32_t why_refused(struct emu_host *host, const struct emu_desc *desc)
 
 static bool is_full(const struct emu_ring *ring)
 {
-	uint32_t tail = emu_low(atomic_load_explicit(&ring->ctl->tail, memory_order_relaxed)); /* relaxed: display */
-
-	return tail - atomic_load_explicit(&ring->ctl->head, memory_order_relaxed) > ring->mask; /* relaxed: display */
+	return emu_ring_end(ring->ctl) - atomic_load_explicit(&ring->ctl->head, memory_order_relaxed) >
+	       ring->mask; /* relaxed: display */
 }
 
 static uint32_t cause_of(struct emu_host *host, const struct emu_vport *to, const struct emu_desc *desc, int status)

@@ -6,6 +6,7 @@
 #ifndef EMU_MOVE_H
 #define EMU_MOVE_H
 
+#include "emulator/nic/bias.h"
 #include "emulator/nic/mmt.h"
 #include "emulator/nic/vport.h"
 
@@ -59,6 +60,7 @@ struct emu_host {
 	struct emu_engine *engine;
 	uint32_t model;	       /* 1: the NICs have translation caches that each access walks through (att.h) */
 	uint32_t session;      /* claims slots under this name, and reaches its own regions directly */
+	struct emu_bias bias;  /* and so in MPQs and EQs */
 	unsigned char *bounce; /* for moves between two private memories; NULL where that cannot be */
 	uint64_t bounce_size;
 	struct emu_port_counters *by; /* counts the ways taken; may be NULL */

@@ -3,7 +3,7 @@
  * ring.c - the slower ways through the queue of ring.h: claims behind another
  * session or near the end of the free slots, and what a dead producer left.
  */
-#include "emulator/nic/ring.h"
+#include "emulator/nic/bias.h"
 
 #include <string.h>
 
@@ -37,10 +37,10 @@ static bool log_claim(const struct emu_ring *ring, uint64_t tail)
 }
 
 /*
- * True if index can be claimed; looks at the consumer's word only when producers'
- * knowledge does not do.  That may be of any age: a producer can sleep before R3.
+ * Looks at the consumer's word only when producers' knowledge does not do.  That
+ * may be of any age: a producer can sleep before R3.
  */
-static bool has_room(const struct emu_ring *ring, uint32_t index)
+bool emu_ring_has_room(const struct emu_ring *ring, uint32_t index)
 {
 	struct emu_ring_ctl *ctl = ring->ctl;
 	uint32_t head = atomic_load_explicit(&ctl->head_seen, memory_order_acquire); /* RING-A3 */
@@ -60,11 +60,16 @@ void *emu_ring_claim_contended(const struct emu_ring *ring, uint32_t session, ui
 	for (;;) {
 		uint32_t index = emu_low(tail);
 		uint32_t last = emu_high(tail);
-		bool room = has_room(ring, index);
+		bool room;
 		uint64_t now;
 
+		if (emu_ring_is_biased(tail))
+			return NULL;
+		room = emu_ring_has_room(ring, index);
+
 		/* A stale tail can look full: judge by a fresh one. */
-		if (!room || (last != session && last != EMU_SESSION_NONE && !log_claim(ring, tail))) {
+		if (!room || (last != session && last != EMU_SESSION_NONE && last != EMU_RING_UNUSED &&
+			      !log_claim(ring, tail))) {
 			now = atomic_load_explicit(&ctl->tail, memory_order_acquire); /* RING-A5 */
 			if (now == tail && !room)
 				return NULL;
@@ -105,10 +110,12 @@ static bool unpublished(const struct emu_ring *ring, uint32_t index)
 
 uint32_t emu_ring_reap(const struct emu_ring *ring, uint32_t session, size_t flags_at)
 {
-	uint64_t tail = atomic_load_explicit(&ring->ctl->tail, memory_order_acquire);  /* RING-A5 */
+	uint64_t tail = emu_ring_reclaim(ring, session);
 	uint32_t index = atomic_load_explicit(&ring->ctl->head, memory_order_acquire); /* RING-A2 */
 	uint32_t reaped = 0;
 
+	if (emu_ring_is_biased(tail))
+		return 0; /* every claim is another's */
 	for (; before(index, emu_low(tail)); index++) {
 		uint16_t flags = EMU_SLOT_DISCARDED;
 		unsigned char *slot = emu_ring_slot(ring, index);

@@ -22,6 +22,9 @@
  *     nothing), and the owner of n is the first valid log entry at or after n,
  *     else the session in tail.
  *
+ * Claims of one sender alone need no locked instruction either: bias.h.  A ring
+ * is claimed in one of the two ways, always.
+ *
  * at once     claim/publish: any thread of any process | peek/release: one thread at a
  *             time | both sides together: yes | reap: glexd, at any time
  * label       access                       order     pairs     says
@@ -96,12 +99,26 @@ static inline void emu_want_line(const void *line)
 #endif
 }
 
-/* The slot that a claim would get now: a guess. */
+#define EMU_RING_BIASED 0x80000000u /* in the session of tail: one sender has the ring to itself, see bias.h */
+
+static inline bool emu_ring_is_biased(uint64_t tail)
+{
+	return tail >> 63;
+}
+
+/* The index that a claim would get now: a guess. */
+static inline uint32_t emu_ring_end(const struct emu_ring_ctl *ctl)
+{
+	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: a guess */
+
+	if (emu_ring_is_biased(tail))
+		tail = atomic_load_explicit(&ctl->lead, memory_order_relaxed); /* relaxed: a guess */
+	return emu_low(tail);
+}
+
 static inline unsigned char *emu_ring_next(const struct emu_ring *ring)
 {
-	uint64_t tail = atomic_load_explicit(&ring->ctl->tail, memory_order_relaxed); /* relaxed: a guess */
-
-	return emu_ring_slot(ring, emu_low(tail));
+	return emu_ring_slot(ring, emu_ring_end(ring->ctl));
 }
 
 /*
@@ -118,7 +135,13 @@ static inline void emu_ring_want(const struct emu_ring *ring, bool both)
 		emu_want_line(slot + 64);
 }
 
-/* Claims the next slot for session.  NULL: full.  The caller fills it and must publish it. */
+/* True if index can be claimed, as far as the consumer has told by now. */
+bool emu_ring_has_room(const struct emu_ring *ring, uint32_t index);
+
+/*
+ * Claims the next slot for session.  NULL: full, or biased.  The caller fills it and
+ * must publish it.
+ */
 void *emu_ring_claim_contended(const struct emu_ring *ring, uint32_t session, uint32_t *index_p);
 
 static inline void *emu_ring_claim(const struct emu_ring *ring, uint32_t session, uint32_t *index_p)

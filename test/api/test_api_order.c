@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/lib/seccomp.h"
 #include "test/lib/side.h"
 
 /* ---- MPs of several senders ---------------------------------------------------------------- */
@@ -309,6 +310,63 @@ START_TEST(fence__put_of_what_a_get_fetched__sends_the_new_value)
 }
 END_TEST
 
+/* ---- a queue that one sender has to itself -------------------------------------------------- */
+
+#define TURNS 6
+
+/* The second one comes when the first has sent, and cannot make it order its memory. */
+static void send_in_turn(int fd, void *arg)
+{
+	uint32_t me = *(uint32_t *)arg, word[2] = {me, 0};
+	struct side side;
+	struct card card;
+
+	if (me == 1) {
+		ck_assert_int_eq(forbid_membarrier(), 0);
+		meet(fd);
+	}
+	side_open(&side, GLEX_EP_TYPE_FAST, 64, false);
+	card = swap_cards(&side, fd);
+	for (uint32_t turn = me; turn < TURNS; turn += 2) {
+		meet(fd);
+		for (int i = 0; i < 100; i++, word[1]++)
+			send_mp(&side, card.addr, word, sizeof(word));
+	}
+	meet(fd);
+	expect_no_error(side.ep);
+	side_close(&side);
+}
+
+START_TEST(queue_of_one_sender__another_without_membarrier_comes__both_go_on)
+{
+	uint32_t who[2] = {0, 1}, word[2] = {0, 0}, next[2] = {0, 0};
+	struct peer peer[2];
+	struct side side;
+
+	for (int i = 0; i < 2; i++)
+		peer[i] = peer_start(send_in_turn, &who[i]);
+	side_open(&side, GLEX_EP_TYPE_FAST, 64, false);
+	swap_cards(&side, peer[0].fd);
+	for (uint32_t turn = 0; turn < TURNS; turn++) {
+		word[0] = turn % 2;
+		if (turn == 1) {
+			meet(peer[1].fd);
+			swap_cards(&side, peer[1].fd);
+		}
+		meet(peer[word[0]].fd);
+		for (int i = 0; i < 100; i++) {
+			word[1] = next[word[0]]++;
+			expect_mp(side.ep, word, sizeof(word));
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		meet(peer[i].fd);
+		peer_join(&peer[i]);
+	}
+	side_close(&side);
+}
+END_TEST
+
 /* ---- overlap ------------------------------------------------------------------------------------ */
 
 #define LONG (64u << 20)
@@ -371,6 +429,7 @@ int main(void)
 	tcase_add_loop_test(tc, order__put_then_mp_or_event__all_earlier_data_is_there, 0, KINDS);
 	tcase_add_loop_test(tc, order__target_polls_the_trailing_word__all_bytes_before_are_there, 0, 2 * KINDS);
 	tcase_add_loop_test(tc, fence__put_of_what_a_get_fetched__sends_the_new_value, 0, KINDS);
+	tcase_add_test(tc, queue_of_one_sender__another_without_membarrier_comes__both_go_on);
 	tcase_add_loop_test(tc, normal_endpoint__long_put__complete_though_the_poster_only_computes, 0, 4);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);

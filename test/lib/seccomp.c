@@ -35,3 +35,8 @@ int forbid_userfaultfd(void)
 {
 	return forbid(SYS_userfaultfd, SYS_userfaultfd);
 }
+
+int forbid_membarrier(void)
+{
+	return forbid(SYS_membarrier, SYS_membarrier);
+}

@@ -12,4 +12,7 @@ int forbid_attach(void);
 /* Likewise one that gets no userfaultfd. */
 int forbid_userfaultfd(void);
 
+/* Likewise one that cannot make others order their memory. */
+int forbid_membarrier(void);
+
 #endif /* TEST_SECCOMP_H */

@@ -29,6 +29,18 @@ ring  | S0=1 S1=2 S2=3 M0=1 M1=2 M2=1 MUT_REAP_ONCE | found
 ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_NO_REAP | found
 ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_NO_ROOM | found
 ring  | S0=1 S1=2 S2=3 M0=1 M1=1 M2=1 MUT_RELEASE_FIRST | found
+bias  | KILL=0 | holds
+bias  | KILL=1 | holds
+bias  | KILL=2 | holds
+bias  | KILL=1 OWNER=3 EACH=2 | long
+bias  | KILL=0 MUT_NO_BARRIER | found
+bias  | KILL=0 MUT_LEAD_EARLY | found
+bias  | KILL=0 MUT_LOOK_FIRST | found
+bias  | KILL=0 MUT_LOOK_ONCE | found
+bias  | KILL=0 MUT_NOT_COUNTED | found
+bias  | KILL=0 MUT_COUNTED | found
+bias  | KILL=0 MUT_PLAIN_SETTLE | found
+bias  | KILL=1 MUT_NO_RECLAIM | found
 sleep | CANNOT=0 | holds
 sleep | CANNOT=1 | holds
 sleep | CANNOT=2 | holds

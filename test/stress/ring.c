@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint32_t counts[RING_STRESS_MODES] = {1000000, 600000, 1000000, 600000, 400};
+static const uint32_t counts[RING_STRESS_MODES] = {1000000, 600000, 1000000, 600000, 400, 300, 200, 100};
 
 int main(int argc, char **argv)
 {
@@ -24,6 +24,9 @@ int main(int argc, char **argv)
 		fine &= ring_stress(mode, argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : counts[mode], seed);
 	}
 	if (!found)
-		fprintf(stderr, "usage: %s [all|thread|threads|process|processes|killed [count [seed]]]\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s [all|thread|threads|process|processes|killed|killed-threads|biased|biased-threads "
+			"[count [seed]]]\n",
+			argv[0]);
 	return found && fine ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,9 +2,14 @@
 /*
  * ring_stress.c - see ring_stress.h.
  *
- *   shared:  | stop | sent[session] | ring ctl | slots | log |
+ *   shared:  | stop | sent[stream] | ring ctl | slots | log |
  *
- * What must hold: of each producer the messages 0, 1, 2, ... come, whole and in
+ * A producer is a session with one stream, or a process whose threads send a
+ * stream each.  In some modes the ring is one that the first producer has to
+ * itself until another comes (emulator/nic/bias.h); then each stream is a sender
+ * of its own, and a run is many short ones, for that happens once a ring.
+ *
+ * What must hold: of each stream the messages 0, 1, 2, ... come, whole and in
  * order; of one that was killed, those it had published and no more; a slot is
  * found discarded only if a reap said so; the consumer always gets on.
  */
@@ -24,12 +29,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "emulator/nic/ring.h"
+#include "emulator/host/futex.h"
+#include "emulator/nic/bias.h"
 
 #define CAPACITY  64u
 #define SHIFT	  7 /* struct message */
 #define PRODUCERS 4
 #define SESSIONS  4096u
+#define THREADS	  3u /* of a process that has several */
+#define STREAMS	  (SESSIONS * THREADS)
 #define FIRST	  (UINT32_MAX - 3000u) /* the wrap comes early */
 #define WORDS	  13
 #define PATIENCE  30 /* seconds without anything coming */
@@ -39,7 +47,7 @@ struct message {
 	_Atomic uint32_t seq;
 	uint16_t flags;
 	uint16_t reserved;
-	uint32_t session;
+	uint32_t stream;
 	uint32_t number;
 	uint64_t body[WORDS];
 	uint64_t check;
@@ -47,7 +55,7 @@ struct message {
 
 struct area {
 	_Atomic uint32_t stop;
-	_Atomic uint32_t sent[SESSIONS]; /* by each producer, after it has published */
+	_Atomic uint32_t sent[STREAMS]; /* of each, after it was published */
 	_Alignas(EMU_LINE) struct emu_ring_ctl ctl;
 	unsigned char slots[CAPACITY << SHIFT];
 	_Atomic uint64_t log[CAPACITY];
@@ -56,9 +64,10 @@ struct area {
 struct producer {
 	struct stress *stress;
 	uint32_t session;
-	uint32_t count;	 /* messages to send */
-	uint32_t random; /* state of its generator */
-	uint32_t linger; /* it yields with a claimed slot in hand once in so many messages */
+	uint32_t threads; /* of its process; 0: it has one stream */
+	uint32_t count;	  /* messages to send */
+	uint32_t random;  /* state of its generator */
+	uint32_t linger;  /* it yields with a claimed slot in hand once in so many messages */
 	pthread_t thread;
 	pid_t pid; /* 0: none */
 };
@@ -69,7 +78,8 @@ struct stress {
 	struct producer producers[PRODUCERS];
 	uint32_t random;
 	uint32_t sessions; /* used so far, from 1 */
-	uint32_t got[SESSIONS];
+	bool biased;
+	uint32_t got[STREAMS];
 	bool killed[SESSIONS];
 	uint32_t total, discarded, reaped;
 	uint32_t head;
@@ -79,7 +89,8 @@ struct stress {
 
 const char *ring_stress_name(enum ring_stress_mode mode)
 {
-	static const char *const names[] = {"thread", "threads", "process", "processes", "killed"};
+	static const char *const names[] = {"thread", "threads",	"process", "processes",
+					    "killed", "killed-threads", "biased",  "biased-threads"};
 
 	return names[mode];
 }
@@ -115,9 +126,9 @@ static time_t now(void)
 
 /* ---- producers ----------------------------------------------------------- */
 
-static uint64_t word_of(uint32_t session, uint32_t number, int i)
+static uint64_t word_of(uint32_t stream, uint32_t number, int i)
 {
-	return (emu_pair(session, number) + (uint64_t)i) * 0x9e3779b97f4a7c15u;
+	return (emu_pair(stream, number) + (uint64_t)i) * 0x9e3779b97f4a7c15u;
 }
 
 static bool is_stopped(const struct producer *producer)
@@ -126,39 +137,96 @@ static bool is_stopped(const struct producer *producer)
 	return atomic_load_explicit(&producer->stress->area->stop, memory_order_relaxed) != 0;
 }
 
-static bool send_one(struct producer *producer, uint32_t number)
+struct stream {
+	struct producer *producer;
+	uint32_t number, random;
+	struct emu_bias bias;
+	pthread_t thread;
+};
+
+static bool order_all(struct emu_bias *bias)
 {
+	(void)bias;
+	return emu_membarrier_all() == 0;
+}
+
+static void *claim(struct stream *stream, uint32_t *index_p)
+{
+	struct producer *producer = stream->producer;
+	struct emu_ring *ring = &producer->stress->ring;
+
+	return producer->stress->biased ? emu_ring_claim_as(ring, producer->session, &stream->bias, index_p)
+					: emu_ring_claim(ring, producer->session, index_p);
+}
+
+static bool send_one(struct stream *stream, uint32_t number)
+{
+	struct producer *producer = stream->producer;
 	struct message *message;
 	uint32_t index;
 
-	while (!(message = emu_ring_claim(&producer->stress->ring, producer->session, &index))) {
+	while (!(message = claim(stream, &index))) {
 		if (is_stopped(producer))
 			return false;
 		sched_yield();
 	}
 	message->flags = 0;
-	message->session = producer->session;
+	message->stream = stream->number;
 	message->number = number;
 	message->check = 0;
 	for (int i = 0; i < WORDS; i++) {
-		message->body[i] = word_of(producer->session, number, i);
+		message->body[i] = word_of(stream->number, number, i);
 		message->check += message->body[i];
 	}
-	if (next_random(&producer->random) % producer->linger == 0)
+	if (next_random(&stream->random) % producer->linger == 0)
 		sched_yield();
 	emu_ring_publish(message, index);
-	atomic_store_explicit(&producer->stress->area->sent[producer->session], number + 1, memory_order_release);
+	atomic_store_explicit(&producer->stress->area->sent[stream->number], number + 1, memory_order_release);
 	return true;
 }
 
 static void *produce(void *arg)
 {
-	struct producer *producer = arg;
+	struct stream *stream = arg;
 
-	for (uint32_t n = 0; n < producer->count && !is_stopped(producer); n++)
-		if (!send_one(producer, n))
+	for (uint32_t n = 0; n < stream->producer->count && !is_stopped(stream->producer); n++)
+		if (!send_one(stream, n))
 			break;
 	return NULL;
+}
+
+static void init_stream(struct stream *stream, struct producer *producer, uint32_t n)
+{
+	stream->producer = producer;
+	stream->number = producer->session * THREADS + n;
+	stream->random = producer->random + n;
+	stream->bias.order = order_all;
+	if (producer->stress->biased && emu_membarrier_join() == 0)
+		stream->bias.word = emu_bias_word(producer->session, n);
+}
+
+static void *produce_one(void *arg)
+{
+	struct stream stream = {0};
+
+	init_stream(&stream, arg, 0);
+	return produce(&stream);
+}
+
+/* A process with threads; what it cannot start, it does not miss. */
+static void produce_many(struct producer *producer)
+{
+	struct stream streams[THREADS] = {0};
+	uint32_t n, started = 0;
+
+	for (n = 0; n < producer->threads; n++) {
+		init_stream(&streams[n], producer, n);
+		if (pthread_create(&streams[n].thread, NULL, produce, &streams[n]) != 0)
+			break;
+		started++;
+	}
+	for (n = 0; n < started; n++)
+		pthread_join(streams[n].thread, NULL);
 }
 
 static bool start_process(struct producer *producer)
@@ -171,12 +239,16 @@ static bool start_process(struct producer *producer)
 	if (producer->pid > 0)
 		return true;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent)
-		produce(producer);
+	if (getppid() == parent && producer->threads)
+		produce_many(producer);
+	else if (getppid() == parent)
+		produce_one(producer);
 	_exit(0);
 }
 
-static bool start(struct stress *stress, struct producer *producer, bool as_thread, uint32_t count, uint32_t linger)
+#define AS_THREAD UINT32_MAX /* instead of the number of threads of a process: a thread of this one */
+
+static bool start(struct stress *stress, struct producer *producer, uint32_t threads, uint32_t count, uint32_t linger)
 {
 	int error;
 
@@ -188,9 +260,10 @@ static bool start(struct stress *stress, struct producer *producer, bool as_thre
 	producer->count = count;
 	producer->random = next_random(&stress->random);
 	producer->linger = linger;
-	if (!as_thread)
+	producer->threads = threads == AS_THREAD ? 0 : threads;
+	if (threads != AS_THREAD)
 		return start_process(producer);
-	error = pthread_create(&producer->thread, NULL, produce, producer);
+	error = pthread_create(&producer->thread, NULL, produce_one, producer);
 	return error == 0 || fail(stress, "pthread_create: %s", strerror(error));
 }
 
@@ -198,22 +271,22 @@ static bool start(struct stress *stress, struct producer *producer, bool as_thre
 
 static bool check(struct stress *stress, const struct message *message)
 {
-	uint32_t session = message->session, number = message->number;
+	uint32_t stream = message->stream, number = message->number;
 	uint64_t sum = 0;
 
-	if (session == 0 || session > stress->sessions)
-		return fail(stress, "a message of session %u, which there is not", session);
-	if (number != stress->got[session])
-		return fail(stress, "message %u of session %u came where %u was due", number, session,
-			    stress->got[session]);
+	if (stream < THREADS || stream >= (stress->sessions + 1) * THREADS)
+		return fail(stress, "a message of stream %u, which there is not", stream);
+	if (number != stress->got[stream])
+		return fail(stress, "message %u of stream %u came where %u was due", number, stream,
+			    stress->got[stream]);
 	for (int i = 0; i < WORDS; i++) {
-		if (message->body[i] != word_of(session, number, i))
-			return fail(stress, "word %d of message %u of session %u is wrong", i, number, session);
+		if (message->body[i] != word_of(stream, number, i))
+			return fail(stress, "word %d of message %u of stream %u is wrong", i, number, stream);
 		sum += message->body[i];
 	}
 	if (message->check != sum)
-		return fail(stress, "the checksum of message %u of session %u is wrong", number, session);
-	stress->got[session]++;
+		return fail(stress, "the checksum of message %u of stream %u is wrong", number, stream);
+	stress->got[stream]++;
 	stress->total++;
 	return true;
 }
@@ -270,7 +343,7 @@ static bool run_steady(struct stress *stress, uint32_t producers, bool as_thread
 	bool fine = true;
 
 	for (n = 0; n < producers && fine; n++, started += fine)
-		fine = start(stress, &stress->producers[n], as_threads, each, 64);
+		fine = start(stress, &stress->producers[n], as_threads ? AS_THREAD : 0, each, 64);
 	while (fine && stress->total < each * producers)
 		fine = consume(stress);
 	atomic_store_explicit(&stress->area->stop, !fine, memory_order_relaxed); /* relaxed: see is_stopped */
@@ -284,10 +357,9 @@ static bool run_steady(struct stress *stress, uint32_t producers, bool as_thread
 }
 
 /* What glexd does when a client has died: not at once, the others go on meanwhile. */
-static bool kill_one(struct stress *stress)
+static bool bury(struct stress *stress, struct producer *producer)
 {
-	struct producer *producer = &stress->producers[next_random(&stress->random) % PRODUCERS];
-	uint32_t wait = next_random(&stress->random) % 100, reaped;
+	uint32_t wait = next_random(&stress->random) % 100, reaped, most = producer->threads ? producer->threads : 1;
 
 	kill(producer->pid, SIGKILL);
 	if (waitpid(producer->pid, NULL, 0) != producer->pid)
@@ -298,26 +370,40 @@ static bool kill_one(struct stress *stress)
 		if (!consume(stress))
 			return false;
 	reaped = emu_ring_reap(&stress->ring, producer->session, FLAGS_AT);
-	if (reaped > 1)
-		return fail(stress, "%u slots were reaped of session %u, which claims one at a time", reaped,
-			    producer->session);
+	if (reaped > most)
+		return fail(stress, "%u slots were reaped of session %u, which claims %u at a time", reaped,
+			    producer->session, most);
 	stress->reaped += reaped;
-	return start(stress, producer, false, UINT32_MAX, 4);
+	return true;
 }
 
-static bool run_killed(struct stress *stress, uint32_t kills)
+/* Consumes so many messages more, or fewer. */
+static bool consume_some(struct stress *stress, uint32_t most)
+{
+	uint32_t until = stress->total + next_random(&stress->random) % most;
+
+	while ((int32_t)(stress->total - until) < 0)
+		if (!consume(stress))
+			return false;
+	return true;
+}
+
+static bool run_killed(struct stress *stress, uint32_t kills, uint32_t threads)
 {
 	bool fine = true;
 	uint32_t n;
 
-	for (n = 0; n < PRODUCERS && fine; n++)
-		fine = start(stress, &stress->producers[n], false, UINT32_MAX, 4);
+	for (n = 0; n < PRODUCERS && fine; n++) {
+		fine = start(stress, &stress->producers[n], threads, UINT32_MAX, 4);
+		/* Where the ring is biased the others come while its owner is at work. */
+		if (fine && stress->biased && n == 0)
+			fine = consume_some(stress, 300);
+	}
 	while (fine && kills--) {
-		uint32_t until = stress->total + next_random(&stress->random) % 500;
+		struct producer *producer = &stress->producers[next_random(&stress->random) % PRODUCERS];
 
-		while (fine && (int32_t)(stress->total - until) < 0)
-			fine = consume(stress);
-		fine = fine && kill_one(stress);
+		fine = consume_some(stress, stress->biased ? 100 : 500) && bury(stress, producer) &&
+		       start(stress, producer, threads, UINT32_MAX, 4);
 	}
 	atomic_store_explicit(&stress->area->stop, 1, memory_order_relaxed); /* relaxed: see is_stopped */
 	for (n = 0; n < PRODUCERS && fine; n++)
@@ -328,21 +414,22 @@ static bool run_killed(struct stress *stress, uint32_t kills)
 /* All producers are gone: what they said they sent has come. */
 static bool check_end(struct stress *stress)
 {
-	uint32_t session, sent;
+	uint32_t stream, sent;
 
 	while (emu_ring_peek(&stress->ring, stress->head))
 		if (!consume(stress))
 			return false;
-	if (stress->head != emu_low(atomic_load_explicit(&stress->area->ctl.tail, memory_order_acquire)))
+	if (stress->head != emu_ring_end(&stress->area->ctl))
 		return fail(stress, "claimed slots are left over");
 	if (stress->discarded != stress->reaped)
 		return fail(stress, "%u slots came discarded, %u were reaped", stress->discarded, stress->reaped);
-	for (session = 1; session <= stress->sessions; session++) {
-		sent = atomic_load_explicit(&stress->area->sent[session], memory_order_acquire);
+	for (stream = THREADS; stream < (stress->sessions + 1) * THREADS; stream++) {
+		sent = atomic_load_explicit(&stress->area->sent[stream], memory_order_acquire);
 		/* Killed between the two stores: published, and not said so. */
-		if (stress->got[session] != sent && !(stress->killed[session] && stress->got[session] == sent + 1))
-			return fail(stress, "of session %u %u messages came, %u were sent", session,
-				    stress->got[session], sent);
+		if (stress->got[stream] != sent &&
+		    !(stress->killed[stream / THREADS] && stress->got[stream] == sent + 1))
+			return fail(stress, "of stream %u %u messages came, %u were sent", stream, stress->got[stream],
+				    sent);
 	}
 	return true;
 }
@@ -365,6 +452,7 @@ static bool set_up(struct stress *stress, uint32_t seed)
 	atomic_init(&area->ctl.tail, emu_pair(EMU_SESSION_NONE, FIRST));
 	atomic_init(&area->ctl.head, FIRST);
 	atomic_init(&area->ctl.head_seen, FIRST);
+	atomic_init(&area->ctl.lead, FIRST);
 	for (uint32_t i = 0; i < CAPACITY; i++) /* as the lap before would have left it */
 		atomic_init(emu_ring_seq(emu_ring_slot(&stress->ring, FIRST + i)), FIRST + i - CAPACITY + 1);
 	return true;
@@ -381,24 +469,54 @@ static void tear_down(struct stress *stress)
 	munmap(stress->area, sizeof(*stress->area));
 }
 
-bool ring_stress(enum ring_stress_mode mode, uint32_t count, uint32_t seed)
+static bool run(struct stress *stress, enum ring_stress_mode mode, uint32_t count)
 {
-	bool as_threads = mode == RING_STRESS_THREAD || mode == RING_STRESS_THREADS;
 	bool many = mode == RING_STRESS_THREADS || mode == RING_STRESS_PROCESSES;
+
+	switch (mode) {
+	case RING_STRESS_KILLED:
+		return run_killed(stress, count, 0);
+	case RING_STRESS_KILLED_THREADS:
+		return run_killed(stress, count, THREADS);
+	case RING_STRESS_BIASED:
+		return run_killed(stress, 2, 0);
+	case RING_STRESS_BIASED_THREADS:
+		return run_killed(stress, 2, THREADS);
+	default:
+		return run_steady(stress, many ? PRODUCERS : 1,
+				  mode == RING_STRESS_THREAD || mode == RING_STRESS_THREADS, count);
+	}
+}
+
+/* One ring's life; adds to *total_p and *discarded_p. */
+static bool run_ring(enum ring_stress_mode mode, uint32_t count, uint32_t seed, uint32_t *total_p,
+		     uint32_t *discarded_p)
+{
 	struct stress *stress = calloc(1, sizeof(*stress));
 	bool fine;
 
 	if (!stress)
 		return false;
+	stress->biased = mode == RING_STRESS_BIASED || mode == RING_STRESS_BIASED_THREADS;
 	fine = set_up(stress, seed);
 	if (fine) {
-		fine = mode == RING_STRESS_KILLED ? run_killed(stress, count)
-						  : run_steady(stress, many ? PRODUCERS : 1, as_threads, count);
-		fine = fine && check_end(stress);
+		fine = run(stress, mode, count) && check_end(stress);
 		tear_down(stress);
-		printf("%s: %u messages, %u slots of the dead\n", ring_stress_name(mode), stress->total,
-		       stress->discarded);
+		*total_p += stress->total;
+		*discarded_p += stress->discarded;
 	}
 	free(stress);
+	return fine;
+}
+
+bool ring_stress(enum ring_stress_mode mode, uint32_t count, uint32_t seed)
+{
+	uint32_t rings = mode == RING_STRESS_BIASED || mode == RING_STRESS_BIASED_THREADS ? count : 1;
+	uint32_t total = 0, discarded = 0;
+	bool fine = true;
+
+	for (uint32_t n = 0; n < rings && fine; n++)
+		fine = run_ring(mode, count, seed + n, &total, &discarded);
+	printf("%s: %u messages, %u slots of the dead\n", ring_stress_name(mode), total, discarded);
 	return fine;
 }

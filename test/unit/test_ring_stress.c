@@ -22,6 +22,18 @@ START_TEST(ring__producers_killed__nothing_of_others_lost_and_consumer_never_stu
 }
 END_TEST
 
+START_TEST(ring__processes_with_threads_killed__nothing_of_others_lost_and_consumer_never_stuck)
+{
+	ck_assert(ring_stress(RING_STRESS_KILLED_THREADS, KILLS, (uint32_t)_i + 1));
+}
+END_TEST
+
+START_TEST(ring__owner_and_others_killed__nothing_of_others_lost_and_consumer_never_stuck)
+{
+	ck_assert(ring_stress((enum ring_stress_mode)_i, KILLS, (uint32_t)_i + 1));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ring_stress");
@@ -30,6 +42,10 @@ int main(void)
 	tcase_add_loop_test(stress, ring__one_or_many_producers__every_message_whole_and_in_order, 0,
 			    RING_STRESS_KILLED);
 	tcase_add_loop_test(stress, ring__producers_killed__nothing_of_others_lost_and_consumer_never_stuck, 0, 3);
+	tcase_add_loop_test(stress,
+			    ring__processes_with_threads_killed__nothing_of_others_lost_and_consumer_never_stuck, 0, 2);
+	tcase_add_loop_test(stress, ring__owner_and_others_killed__nothing_of_others_lost_and_consumer_never_stuck,
+			    RING_STRESS_BIASED, RING_STRESS_MODES);
 	suite_add_tcase(suite, stress);
 	return unit_run(suite);
 }

@@ -11,6 +11,7 @@ if HAVE_CHECK
 glex_model_tests = \
 	test/unit/test_copy \
 	test/unit/test_att \
+	test/unit/test_bias \
 	test/unit/test_exec \
 	test/unit/test_memwatch \
 	test/unit/test_fast \
@@ -46,6 +47,9 @@ test_unit_test_copy_LDADD = $(glex_model_libs)
 test_unit_test_att_SOURCES = test/unit/test_att.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
 test_unit_test_att_CFLAGS = $(glex_model_cflags)
 test_unit_test_att_LDADD = $(glex_model_libs)
+test_unit_test_bias_SOURCES = test/unit/test_bias.c test/unit/unit.h
+test_unit_test_bias_CFLAGS = $(glex_model_cflags)
+test_unit_test_bias_LDADD = $(glex_model_libs)
 test_unit_test_exec_SOURCES = test/unit/test_exec.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
 test_unit_test_exec_CFLAGS = $(glex_model_cflags)
 test_unit_test_exec_LDADD = $(glex_model_libs)

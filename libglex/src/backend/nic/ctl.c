@@ -219,12 +219,15 @@ static int hello(struct nic_ctl *ctl, bool observer, struct emu_ctl_hello_reply 
 					  .node = number_or_unset(cfg->node),
 					  .nodes = (uint32_t)cfg->nodes,
 					  .ppn = (uint32_t)cfg->ppn,
-					  .membarrier = emu_membarrier_join() == 0,
 					  .observer = observer,
 					  .probe = (uintptr_t)&probe,
 					  .no_attach = !observer && !may_attach(),
 				  }};
-	int status = nic_ctl_call(ctl, EMU_CTL_HELLO, &msg, -1, fds);
+	int status;
+
+	ctl->membarrier = emu_membarrier_join() == 0;
+	msg.hello.membarrier = ctl->membarrier;
+	status = nic_ctl_call(ctl, EMU_CTL_HELLO, &msg, -1, fds);
 
 	*welcome = msg.welcome;
 	return status;

@@ -18,7 +18,8 @@
 
 struct nic_ctl {
 	pthread_mutex_t lock;
-	int fd; /* -1: closed */
+	int fd;		 /* -1: closed */
+	bool membarrier; /* this process can make the others order their memory, and they it */
 	char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 };
 

@@ -223,6 +223,25 @@ static glex_ret_t attach_port(struct nic_ep *nep, int fd)
 	return GLEX_SYS_ERR;
 }
 
+/* Where membarrier is refused to this process, glexd can do it, or nobody has a ring to himself. */
+static bool order_all(struct emu_bias *bias)
+{
+	struct nic_ep *nep = (void *)((unsigned char *)bias - offsetof(struct nic_ep, host.bias));
+	struct emu_ctl_msg msg = {0};
+
+	return emu_membarrier_all() == 0 || nic_ctl_call(&nep->dev->ctl, EMU_CTL_ORDER, &msg, -1, NULL) == EMU_CTL_OK;
+}
+
+static void set_up_bias(struct nic_ep *nep)
+{
+	struct nic_device *dev = nep->dev;
+
+	nep->host.bias.order = order_all;
+	/* relaxed: set before anybody is served, where glexd cannot help */
+	if (dev->ctl.membarrier && !atomic_load_explicit(&dev->engine->fences, memory_order_relaxed))
+		nep->host.bias.word = emu_bias_word(dev->welcome.session, nep->port.port->ep_num);
+}
+
 static glex_ret_t ep_create(struct glexi_ep *ep)
 {
 	struct nic_device *dev = ep->dev->be;
@@ -256,6 +275,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	nep->host.ops = &nic_host_ops;
 	nep->host.engine = dev->engine;
 	nep->host.session = dev->welcome.session;
+	set_up_bias(nep);
 	nep->host.model = dev->nic->seg.total_size >= EMU_NIC_SIZE(true);
 	nep->host.known = nep->host.model ? NULL : nep->known; /* what is modelled takes the long way */
 	nic_intr_init(nep);
