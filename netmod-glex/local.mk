@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_lmt.c \
 	netmod-glex/glue/glex_poll.c \
 	netmod-glex/glue/glex_send.c \
+	netmod-glex/glue/glex_stats.c \
 	netmod-glex/glue/glex_vc.c \
 	netmod-glex/install-into.sh
 

@@ -20,3 +20,4 @@
 #include "glex_send.c"
 #include "glex_poll.c"
 #include "glex_lmt.c"
+#include "glex_stats.c"

@@ -31,6 +31,16 @@
 #define MPID_NEM_GLEX_CARD_KEY "glex"
 #define MPID_NEM_GLEX_CARD_BUF 4096 /* no business card is longer */
 
+/* What CH3 gave the netmod to do; the channel counts by itself. */
+struct MPID_nem_glex_stats {
+	uint64_t eager[GLEXCH_SIZES]; /* packets sent, by the length of their data */
+	uint64_t eager_bytes;
+	uint64_t rndv[GLEXCH_SIZES]; /* messages sent by rendezvous */
+	uint64_t rndv_bytes;
+	uint64_t packed; /* of them, not contiguous at the sender */
+	uint64_t copied; /* to memory that peers can reach */
+};
+
 struct MPID_nem_glex {
 	struct glexch *ch; /* NULL outside of init ... finalize */
 	MPIDI_PG_t *pg;
@@ -43,6 +53,7 @@ struct MPID_nem_glex {
 	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */
 	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_bounce *bounces;
+	struct MPID_nem_glex_stats stats;
 };
 
 extern struct MPID_nem_glex MPID_nem_glex;
@@ -120,6 +131,12 @@ static inline void MPID_nem_glex_note(int mpi_errno)
 		MPID_nem_glex.error = mpi_errno;
 }
 
+static inline void MPID_nem_glex_count_eager(size_t len)
+{
+	MPID_nem_glex.stats.eager[glexch_size_class(len)]++;
+	MPID_nem_glex.stats.eager_bytes += len;
+}
+
 /* ---- glex_init.c --------------------------------------------------------- */
 
 int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_max_sz_p);
@@ -159,6 +176,11 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 
 int MPID_nem_glex_poll(int in_blocking_poll);
 void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len);
+
+/* ---- glex_stats.c -------------------------------------------------------- */
+
+void MPID_nem_glex_stats_init(void);
+void MPID_nem_glex_stats_print(void);
 
 /* ---- glex_lmt.c ---------------------------------------------------------- */
 

@@ -94,6 +94,7 @@ int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_
 	params.header = sizeof(MPIDI_CH3_Pkt_t);
 	ret = glexch_open(&params, &MPID_nem_glex.ch);
 	MPIR_ERR_CHKANDJUMP1(ret != GLEX_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
+	MPID_nem_glex_stats_init();
 	mpi_errno = MPID_nem_glex_get_business_card(pg_rank, bc_val_p, val_max_sz_p);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
@@ -146,6 +147,7 @@ int MPID_nem_glex_finalize(void)
 	if (!MPID_nem_glex.ch)
 		return MPI_SUCCESS;
 	MPID_nem_glex_drain();
+	MPID_nem_glex_stats_print();
 	MPID_nem_glex_lmt_finalize();
 	glexch_close(MPID_nem_glex.ch);
 	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));

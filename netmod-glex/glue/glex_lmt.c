@@ -149,6 +149,7 @@ static int MPID_nem_glex_lmt_copy(struct MPID_nem_glex_lmt *lmt)
 	lmt->bounce = MPID_nem_glex_bounce_get(lmt->cookie->len);
 	if (!lmt->bounce)
 		return 0;
+	MPID_nem_glex.stats.copied++;
 	memcpy(lmt->bounce->mem, lmt->buf, lmt->cookie->len);
 	lmt->buf = lmt->bounce->mem;
 	return 1;
@@ -209,6 +210,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 	if (!lmt->buf) {
 		lmt->tmp = MPL_malloc(size, MPL_MEM_BUFFER);
 		MPIR_ERR_CHKANDJUMP(!lmt->tmp, mpi_errno, MPI_ERR_OTHER, "**nomem");
+		MPID_nem_glex.stats.packed++;
 		mpi_errno = MPID_nem_glex_pack(req, lmt->tmp, size);
 		MPIR_ERR_CHECK(mpi_errno);
 		lmt->buf = lmt->tmp;
@@ -230,6 +232,8 @@ int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, MPIR_Reques
 
 	mpi_errno = MPID_nem_glex_lmt_prepare(vc, req, lmt);
 	MPIR_ERR_CHECK(mpi_errno);
+	MPID_nem_glex.stats.rndv[glexch_size_class(lmt->cookie->len)]++;
+	MPID_nem_glex.stats.rndv_bytes += lmt->cookie->len;
 	MPID_nem_lmt_send_RTS(vc, rts_pkt, lmt->cookie, MPID_nem_glex_cookie_size(lmt->count));
 fn_exit:
 	return mpi_errno;

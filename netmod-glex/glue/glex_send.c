@@ -98,6 +98,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	*sreq_ptr = NULL;
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
+	MPID_nem_glex_count_eager((size_t)data_sz);
 	if (sizeof(pkt) + data_sz <= GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
 		goto fn_exit;
 	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
@@ -132,6 +133,7 @@ static void MPID_nem_glex_send(struct glexch_conn *conn, MPIDI_VC_t *vc, MPIR_Re
 
 	MPID_nem_glex_bind(vc, sreq);
 	glexch_cursor_init(&cur, iov, n_iov);
+	MPID_nem_glex_count_eager(cur.left - sizeof(MPIDI_CH3_Pkt_t));
 	glexch_try(conn, &cur);
 	if (cur.left) {
 		MPID_nem_glex_save(sreq, &cur, iov[0].iov_base, &iov[n_iov - 1]);

@@ -100,6 +100,7 @@ struct glexi_cfg {
 	uint64_t mpi_sr_blocks;
 	uint64_t mpi_sr_credits;
 	uint64_t mpi_eager_max;
+	bool mpi_stats;
 
 	/* from the launcher; the numbers may be GLEXI_CFG_UNSET */
 	uint64_t pmi_rank;

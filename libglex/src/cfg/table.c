@@ -156,6 +156,8 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "mini-packets a peer may have under way at most in the shared channel: it begins with up to 8"),
 	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "16K", 0, 16 * M,
 	     "longest message that is sent without asking the receiver first"),
+	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
+	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 
 	/* from the launcher */
 	LAUNCHER_UINT("PMI_RANK", pmi_rank, "rank of the process"),

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_stats.c - what the netmod and its channel did: a table at finalize
+ * (GLEX_MPI_STATS), and performance variables of MPI_T.
+ *
+ * The variables are read where they are counted, so they cost nothing and need no
+ * build option of MPICH.  They are registered once a process: MPI_T keeps them.
+ */
+#include "glex_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- the table ----------------------------------------------------------- */
+
+#define MPID_NEM_GLEX_TABLE 4096
+
+struct MPID_nem_glex_text {
+	char buf[MPID_NEM_GLEX_TABLE];
+	size_t len;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+MPID_nem_glex_say(struct MPID_nem_glex_text *text, const char *format, ...)
+{
+	size_t room = sizeof(text->buf) - text->len;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text->buf + text->len, room, format, args);
+	va_end(args);
+	text->len += n > 0 && (size_t)n < room ? (size_t)n : 0;
+}
+
+/* One line; none if there is nothing to tell. */
+static void MPID_nem_glex_row(struct MPID_nem_glex_text *text, const char *name, const uint64_t counts[GLEXCH_SIZES],
+			      uint64_t bytes)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < GLEXCH_SIZES; i++)
+		sum += counts[i];
+	if (!sum)
+		return;
+	MPID_nem_glex_say(text, "  %-18s %10" PRIu64 " %14" PRIu64, name, sum, bytes);
+	for (i = 0; i < GLEXCH_SIZES; i++)
+		MPID_nem_glex_say(text, " %9" PRIu64, counts[i]);
+	MPID_nem_glex_say(text, "\n");
+}
+
+static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
+{
+	static const char *const ways[GLEXCH_WAYS] = {"in mini-packets", "in shared blocks", "by immediate PUT",
+						      "by PUT", "fetched, no copy"};
+	const struct MPID_nem_glex_stats *mpi = &MPID_nem_glex.stats;
+	const struct glexch_stats *st = glexch_stats(MPID_nem_glex.ch);
+	char host[64] = "";
+	int way;
+
+	gethostname(host, sizeof(host) - 1);
+	MPID_nem_glex_say(text, "glex: rank %d on %s, process %d\n", MPID_nem_glex.rank, host, (int)getpid());
+	MPID_nem_glex_say(text, "  %-18s %10s %14s %9s %9s %9s %9s %9s %9s %9s %9s\n", "", "number", "bytes", "to 64",
+			  "256", "1 Ki", "4 Ki", "16 Ki", "64 Ki", "1 Mi", "more");
+	MPID_nem_glex_row(text, "MPI packets", mpi->eager, mpi->eager_bytes);
+	MPID_nem_glex_row(text, "rendezvous", mpi->rndv, mpi->rndv_bytes);
+	for (way = 0; way < GLEXCH_WAYS; way++)
+		MPID_nem_glex_row(text, ways[way], st->sent[way], st->bytes[way]);
+	MPID_nem_glex_say(text,
+			  "  peers %" PRIu64 ", lost %" PRIu64 "; exclusive rings opened %" PRIu64 ", refused %" PRIu64
+			  ", closed %" PRIu64 "\n",
+			  st->peers, st->peers_failed, st->er_opened, st->er_refused, st->er_closed);
+	MPID_nem_glex_say(text,
+			  "  waited for credits %" PRIu64 ", for room %" PRIu64 "; credit packets %" PRIu64
+			  "; arrived out of order %" PRIu64 "\n",
+			  st->credit_waits, st->room_waits, st->credit_mps, st->reordered);
+	MPID_nem_glex_say(text,
+			  "  registration cache hits %" PRIu64 ", misses %" PRIu64
+			  "; rendezvous that found no room %" PRIu64 ", packed %" PRIu64 ", copied %" PRIu64 "\n",
+			  st->cache_hits, st->cache_misses, st->expose_refused, mpi->packed, mpi->copied);
+}
+
+/* In one piece, so that the tables of the ranks do not mix. */
+void MPID_nem_glex_stats_print(void)
+{
+	static struct MPID_nem_glex_text text;
+	uint64_t wanted = 0;
+
+	if (glex_config_uint("GLEX_MPI_STATS", &wanted) != GLEX_SUCCESS || !wanted)
+		return;
+	text.len = 0;
+	MPID_nem_glex_table(&text);
+	fwrite(text.buf, 1, text.len, stderr);
+	fflush(stderr);
+}
+
+/* ---- MPI_T --------------------------------------------------------------- */
+
+/* The interface of 4.0; it is not a public one. */
+#if MPICH_NUMVERSION < 40100000
+
+struct MPID_nem_glex_pvar {
+	const char *name;
+	int of_channel; /* else of MPID_nem_glex.stats */
+	size_t offset;
+	unsigned count; /* so many in a row, added up */
+	const char *desc;
+};
+
+#define CHANNEL(member) 1, offsetof(struct glexch_stats, member)
+#define OF_MPI(member)	0, offsetof(struct MPID_nem_glex_stats, member)
+
+static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
+	{"glex_packets", OF_MPI(eager), GLEXCH_SIZES, "MPI packets sent"},
+	{"glex_packet_bytes", OF_MPI(eager_bytes), 1, "bytes of their data"},
+	{"glex_rendezvous", OF_MPI(rndv), GLEXCH_SIZES, "messages sent by rendezvous"},
+	{"glex_rendezvous_bytes", OF_MPI(rndv_bytes), 1, "their bytes"},
+	{"glex_rendezvous_packed", OF_MPI(packed), 1, "rendezvous whose data had to be packed"},
+	{"glex_rendezvous_copied", OF_MPI(copied), 1,
+	 "rendezvous whose data had to be copied to where peers can reach it"},
+	{"glex_sr_mps", CHANNEL(sent[GLEXCH_WAY_SR_MP]), GLEXCH_SIZES, "mini-packets with data"},
+	{"glex_sr_mp_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_MP]), 1, "bytes sent in them"},
+	{"glex_sr_blocks", CHANNEL(sent[GLEXCH_WAY_SR_BLOCK]), GLEXCH_SIZES, "blocks sent"},
+	{"glex_sr_block_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_BLOCK]), 1, "bytes sent in them"},
+	{"glex_er_imms", CHANNEL(sent[GLEXCH_WAY_ER_IMM]), GLEXCH_SIZES, "immediate PUTs into exclusive rings"},
+	{"glex_er_imm_bytes", CHANNEL(bytes[GLEXCH_WAY_ER_IMM]), 1, "bytes sent by them"},
+	{"glex_er_puts", CHANNEL(sent[GLEXCH_WAY_ER_PUT]), GLEXCH_SIZES, "PUTs into exclusive rings"},
+	{"glex_er_put_bytes", CHANNEL(bytes[GLEXCH_WAY_ER_PUT]), 1, "bytes sent by them"},
+	{"glex_gets", CHANNEL(sent[GLEXCH_WAY_GET]), GLEXCH_SIZES, "messages fetched without a copy"},
+	{"glex_get_bytes", CHANNEL(bytes[GLEXCH_WAY_GET]), 1, "their bytes"},
+	{"glex_peers", CHANNEL(peers), 1, "connections opened"},
+	{"glex_credit_waits", CHANNEL(credit_waits), 1, "packets that waited for a credit"},
+	{"glex_room_waits", CHANNEL(room_waits), 1, "packets that waited for a block or the NIC's queue"},
+	{"glex_reordered", CHANNEL(reordered), 1, "packets that arrived before one sent earlier"},
+	{"glex_cache_hits", CHANNEL(cache_hits), 1, "hits of the registration cache"},
+	{"glex_cache_misses", CHANNEL(cache_misses), 1, "misses of the registration cache"},
+};
+
+static void MPID_nem_glex_pvar_read(void *addr, void *obj, int count, void *buf)
+{
+	const struct MPID_nem_glex_pvar *pvar = addr;
+	unsigned long long sum = 0;
+	const uint64_t *p;
+	unsigned i;
+
+	if (MPID_nem_glex.ch) { /* a tool may ask at any time */
+		p = pvar->of_channel ? (const void *)glexch_stats(MPID_nem_glex.ch)
+				     : (const void *)&MPID_nem_glex.stats;
+		p += pvar->offset / sizeof(*p);
+		for (i = 0; i < pvar->count; i++)
+			sum += p[i];
+	}
+	*(unsigned long long *)buf = sum;
+}
+
+void MPID_nem_glex_stats_init(void)
+{
+	static int registered;
+	size_t i;
+
+	if (registered)
+		return;
+	registered = 1;
+	for (i = 0; i < sizeof(MPID_nem_glex_pvars) / sizeof(MPID_nem_glex_pvars[0]); i++)
+		MPIR_T_PVAR_REGISTER_impl(MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG, MPID_nem_glex_pvars[i].name,
+					  (void *)&MPID_nem_glex_pvars[i], 1, MPI_T_ENUM_NULL,
+					  MPI_T_VERBOSITY_USER_DETAIL, MPI_T_BIND_NO_OBJECT,
+					  MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS,
+					  MPID_nem_glex_pvar_read, NULL, "GLEX", MPID_nem_glex_pvars[i].desc);
+}
+
+#else
+
+void MPID_nem_glex_stats_init(void)
+{
+}
+
+#endif
