@@ -157,7 +157,8 @@ enum glexch_slow {
 	GLEXCH_SLOW_QUEUE = 2,	/* something is queued */
 	GLEXCH_SLOW_ACTIVE = 4, /* the sender is inside this connection already */
 	GLEXCH_SLOW_FAILED = 8,
-	GLEXCH_SLOW_DEAD = 16, /* destroyed; freed when the last callback has returned */
+	GLEXCH_SLOW_DEAD = 16,	   /* destroyed; freed when the last callback has returned */
+	GLEXCH_SLOW_STRANGER = 32, /* opened by the peer, whose introduction is still on its way */
 };
 
 enum glexch_place {

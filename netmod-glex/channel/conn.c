@@ -225,6 +225,7 @@ static struct glexch_conn *glexch_conn_accept(struct glexch *ch, uint64_t peer, 
 	if (!conn)
 		return NULL;
 	conn->accepted = 1;
+	conn->slow = GLEXCH_SLOW_STRANGER;
 	conn->tx_tag = glexch_tag_chan(conn->tx_tag) | (hdr->tag & 0xffff0000u);
 	ch->unbound++;
 	return conn;
@@ -279,6 +280,8 @@ int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello
 	ch->unbound--;
 	conn->tx_start = hello->grant;
 	conn->credits = (uint16_t)(conn->credits + hello->grant);
+	conn->slow &= (uint8_t)~GLEXCH_SLOW_STRANGER;
+	glexch_sr_kick(conn); /* what was to be sent to a stranger waited for this */
 	if (glexch_credit_open(conn))
 		return 1;
 	glexch_conn_fail(conn, "the mini-packet queue has no room for one more process");
@@ -373,7 +376,7 @@ void glexch_conn_tend(struct glexch *ch)
 			if (conn->slow & GLEXCH_SLOW_FAILED)
 				continue;
 			glexch_credit_cool(conn);
-			if ((conn->slow & GLEXCH_SLOW_QUEUE) && !conn->credits)
+			if ((conn->slow & GLEXCH_SLOW_QUEUE) && !conn->credits && conn->bound)
 				glexch_sr_probe(conn);
 			if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 				break; /* the list may have changed */

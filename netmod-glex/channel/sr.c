@@ -189,7 +189,8 @@ int glexch_sr_control(struct glexch_conn *conn, enum glexch_mp_type type, uint8_
 {
 	struct glexch_mp mp;
 
-	if (!conn->credits || (conn->slow & (GLEXCH_SLOW_HELLO | GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)))
+	if (!conn->credits ||
+	    (conn->slow & (GLEXCH_SLOW_HELLO | GLEXCH_SLOW_STRANGER | GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)))
 		return 0;
 	glexch_sr_header(conn, &mp, type);
 	mp.u.given = value;
@@ -365,7 +366,7 @@ static enum glexch_step glexch_queue_run(struct glexch_conn *conn)
 	const uint8_t gone = GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD;
 	enum glexch_step step = GLEXCH_STEP_OK;
 
-	if (conn->slow & (gone | GLEXCH_SLOW_ACTIVE)) /* I2 */
+	if (conn->slow & (gone | GLEXCH_SLOW_ACTIVE | GLEXCH_SLOW_STRANGER)) /* I2 */
 		return GLEXCH_STEP_OK;
 	conn->slow |= GLEXCH_SLOW_ACTIVE;
 	if ((conn->slow & GLEXCH_SLOW_HELLO) && conn->credits)

@@ -233,6 +233,24 @@ START_TEST(hello__refused_at_first__is_asked_again)
 }
 END_TEST
 
+/* The network may bring the introduction last: what is sent to the stranger meanwhile goes out then. */
+START_TEST(open__towards_a_stranger_whose_hello_is_late__sends_after_it)
+{
+	start((unsigned)_i, 16, 8);
+	procs[1].refuse = 1 + _i % 3;
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 30);
+	for (int n = 0; n < STEPS && procs[1].refuse == 1 + _i % 3; n++)
+		step();
+	open_end(1, 0); /* finds the connection that the packets have made */
+	send_message(&procs[1].main_end, 20000);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	settle(&procs[1].main_end, &procs[0].main_end);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
 START_TEST(channels__two_between_the_same_endpoints__stay_apart)
 {
 	struct end *temp;
@@ -561,6 +579,7 @@ static TCase *conn_case(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, hello__refused_at_first__is_asked_again, 1, 10);
+	tcase_add_loop_test(tc, open__towards_a_stranger_whose_hello_is_late__sends_after_it, 0, 30);
 	tcase_add_loop_test(tc, channels__two_between_the_same_endpoints__stay_apart, 1, 10);
 	tcase_add_test(tc, announce__nothing_sent__peer_hears);
 	tcase_add_loop_test(tc, peer__dies__everything_of_it_fails_once, 1, 20);
