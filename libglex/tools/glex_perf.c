@@ -27,17 +27,32 @@
 
 /* ---- one side ------------------------------------------------------------ */
 
+static void poll_until_known(struct perf_side *s)
+{
+	uint64_t until = perf_now_ns() + s->opt->deadline_s * 1000000000ULL, looks = 0;
+
+	/* relaxed: meeting orders what follows */
+	while (!atomic_load_explicit(&s->shared->limit_known, memory_order_relaxed))
+		if (++looks % 4096 == 0 && perf_now_ns() > until)
+			perf_fail(s, "the other side did not get on for %u s", s->opt->deadline_s);
+}
+
 /*
  * What the machine moves at best with the memory and in the direction of a
  * bandwidth test; where data go both ways both sides ask at once, and the answer
- * is the sum.
+ * is the sum.  Where side 1 would be polling for the data it polls now too: the
+ * cores may be neighbours that slow each other down.
  */
 static double bandwidth_limit(struct perf_side *s, const struct perf_test *test, uint32_t size)
 {
 	bool get = test->one_sided;
 	double mine = 0;
 
+	/* relaxed: meeting orders it */
+	atomic_store_explicit(&s->shared->limit_known, 0, memory_order_relaxed);
 	perf_side_meet(s);
+	if (s->side == 1 && !get && !test->both_ways)
+		poll_until_known(s);
 	if (s->side == 0 || test->both_ways) {
 		if (s->opt->memory == PERF_MEMORY_ALLOC)
 			mine = perf_copy_MBps(s->in, s->out, size);
@@ -45,7 +60,10 @@ static double bandwidth_limit(struct perf_side *s, const struct perf_test *test,
 			mine = perf_attach_MBps((pid_t)s->peer.pid, get ? s->in : s->out,
 						s->peer.mem + (get ? 0 : s->half), size, !get);
 	}
-	if (s->side == 1)
+	if (s->side == 0)
+		/* relaxed: meeting orders what follows */
+		atomic_store_explicit(&s->shared->limit_known, 1, memory_order_relaxed);
+	else
 		/* relaxed: meeting orders it */
 		atomic_store_explicit(&s->shared->limit_MBps, (uint64_t)mine, memory_order_relaxed);
 	perf_side_meet(s);

@@ -65,6 +65,7 @@ struct perf_shared {
 	struct perf_raw_lines raw;
 	_Atomic uint64_t progress[2]; /* a side counts up while it gets on */
 	_Atomic uint64_t limit_MBps;  /* what side 1 measured; whole numbers */
+	_Atomic uint32_t limit_known; /* side 0 has measured */
 	/* perf_wake.c */
 	_Atomic uint64_t turn, done; /* the sample that side 1 waits for, has received */
 	_Atomic uint64_t sent_ns, got_ns;

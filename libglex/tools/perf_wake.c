@@ -18,10 +18,12 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #define BEYOND_SPIN_US 500U /* longer than the library spins and yields */
-#define DOUBLINGS      6U   /* of the pause, while side 1 has not slept: other programs may hold its core */
+#define ASLEEP_MS      2000U
+#define DOUBLINGS      6U /* of the pause, while side 1 has not slept: other programs may hold its core */
 
 /* Waits until *word is want. */
 static void await(struct perf_side *s, _Atomic uint64_t *word, uint64_t want)
@@ -96,6 +98,32 @@ static uint64_t pause_ns(uint32_t tries)
 	return ((2 * (spin_us + yield_us) + BEYOND_SPIN_US) * 1000) << (tries < DOUBLINGS ? tries : DOUBLINGS);
 }
 
+/* As the kernel sees it. */
+static bool is_asleep(uint32_t pid)
+{
+	char path[40], stat[512];
+	const char *state = NULL;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return true; /* then it is not known, and whether it slept will be seen */
+	if (fgets(stat, sizeof(stat), file))
+		state = strrchr(stat, ')');
+	fclose(file);
+	return state && strncmp(state, ") S", 3) == 0;
+}
+
+/* On a busy machine a receiver may get its core late, and sleeps later still. */
+static void await_sleep(struct perf_side *s)
+{
+	uint64_t until = perf_now_ns() + ASLEEP_MS * 1000000ULL;
+
+	while (!is_asleep(s->peer.pid) && perf_now_ns() < until)
+		sched_yield();
+}
+
 /* Side 0: nanoseconds, or 0 if side 1 was awake. */
 static uint64_t wake_once(struct perf_side *s, const struct wake_way *way, union perf_req *req, uint64_t number,
 			  uint32_t tries)
@@ -105,6 +133,7 @@ static uint64_t wake_once(struct perf_side *s, const struct wake_way *way, union
 
 	await(s, &sh->turn, number); /* WAKE-A1 */
 	compute_until(perf_now_ns() + pause_ns(tries));
+	await_sleep(s);
 	now = perf_now_ns();
 	atomic_store_explicit(&sh->sent_ns, now, memory_order_relaxed); /* relaxed: only we read it */
 	way->send(s, req, number);

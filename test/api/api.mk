@@ -12,6 +12,7 @@ glex_api_stories = \
 	test/integ/30_kill_glexd.sh \
 	test/integ/35_stale_path.sh \
 	test/integ/40_leftovers.sh \
+	test/integ/45_without_locks.sh \
 	test/integ/50_refusals.sh \
 	test/integ/60_hostile.sh
 dist_check_SCRIPTS += $(glex_api_stories)

@@ -10,11 +10,7 @@
 
 #include "core/priv.h"
 
-#define MPQ	 8u
-#define EQ	 8u
-#define ERR	 8u
-#define SENDER	 7u
-#define DEAD	 66u
+enum { MPQ = 8, EQ = 8, ERR = 8, SENDER = 7, DEAD = 66 };
 #define NEAR_END 0xfffffffdu
 
 static struct glexi_device dev;
@@ -438,6 +434,7 @@ START_TEST(receive__leading_and_middle_discarded__gives_the_live_ones)
 	ck_assert_uint_eq(receive(), 2);
 	ck_assert_uint_eq(receive(), NOTHING);
 	ck_assert_uint_eq(head_of(&ep.mpq), 6);
+	ck_assert_uint_eq(atomic_load(&taken_mp), 2);
 }
 END_TEST
 
@@ -450,8 +447,11 @@ START_TEST(probe__leading_and_middle_discarded__shows_the_live_ones)
 	ck_assert_uint_eq(probe_first(), 1);
 	ck_assert_uint_eq(probe_next(), 2);
 	ck_assert_uint_eq(probe_next(), NOTHING);
+	ck_assert_uint_eq(receive(), 1);
+	ck_assert_uint_eq(atomic_load(&taken_mp), 1);
 	discard();
 	ck_assert_uint_eq(head_of(&ep.mpq), 4);
+	ck_assert_uint_eq(atomic_load(&taken_mp), 2);
 }
 END_TEST
 

@@ -21,7 +21,7 @@ GLEXI_INLINE bool probe(struct glexi_queue *queue, bool first, glex_event_t **ev
 	slot = glexi_queue_next(queue, first ? glexi_queue_read(queue) : load_probe(queue), FLAGS_AT, &at);
 	if (slot) {
 		*event = (glex_event_t *)(void *)slot->cookie;
-		atomic_store_explicit(&queue->probe, at + 1, memory_order_relaxed); /* relaxed: under the lock */
+		glexi_queue_probed(queue, first, at);
 	}
 	glexi_unlock(&queue->lock, locked);
 	return slot != NULL;

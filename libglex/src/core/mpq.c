@@ -51,7 +51,7 @@ GLEXI_INLINE bool probe(struct glexi_queue *queue, bool first, const struct mp_o
 	if (slot) {
 		show(slot, out);
 		*out->data = slot->data;
-		store_probe(queue, at + 1);
+		glexi_queue_probed(queue, first, at);
 	}
 	glexi_unlock(&queue->lock, locked);
 	return slot != NULL;
@@ -76,11 +76,15 @@ GLEXI_INLINE bool receive(struct glexi_queue *queue, void *arg)
 		show(slot, out);
 		if (slot->len)
 			memcpy(out->buffer, slot->data, slot->len);
-		if ((int32_t)(load_probe(queue) - (at + 1)) < 0)
+		if ((int32_t)(load_probe(queue) - (at + 1)) < 0) {
 			store_probe(queue, at + 1);
+			queue->dead = 0;
+		} else {
+			queue->dead -= at - read;
+		}
 		atomic_store_explicit(&queue->read, at + 1, memory_order_relaxed); /* relaxed: under the lock */
 		emu_ring_release(&queue->ring, at + 1);
-		glexi_count(queue->taken, at + 1 - read);
+		glexi_count(queue->taken, 1);
 	}
 	glexi_unlock(&queue->lock, locked);
 	return slot != NULL;

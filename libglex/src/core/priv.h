@@ -92,6 +92,7 @@ struct glexi_queue {
 	_Atomic uint32_t probe;		  /* P */
 	struct glexi_lock lock;
 	_Atomic uint32_t empty;	 /* polls in a row that found nothing */
+	uint32_t dead;		 /* slots from read to probe that a dead process left; under lock */
 	_Atomic uint64_t *taken; /* counter */
 };
 
@@ -223,6 +224,15 @@ static inline glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_que
 /* When a wait of timeout ms that begins now ends; INT64_MAX: never. */
 int64_t glexi_deadline(int32_t timeout);
 
+/* P goes behind `at`, the first live slot from R (first) or P on: what lies between is of the dead.  Under the lock. */
+static inline void glexi_queue_probed(struct glexi_queue *queue, bool first, uint32_t at)
+{
+	uint32_t probe = atomic_load_explicit(&queue->probe, memory_order_relaxed); /* relaxed: under the lock */
+
+	queue->dead = first ? at - glexi_queue_read(queue) : queue->dead + (at - probe);
+	atomic_store_explicit(&queue->probe, at + 1, memory_order_relaxed); /* relaxed: under the lock */
+}
+
 /* Takes or looks at what the queue has, under its lock; false: nothing.  out: what the caller wants filled. */
 typedef bool (*glexi_take_fn)(struct glexi_queue *queue, void *out);
 
@@ -269,7 +279,8 @@ static inline glex_ret_t glexi_queue_discard(struct glexi_ep *ep, struct glexi_q
 	if (probe != read) {
 		atomic_store_explicit(&queue->read, probe, memory_order_relaxed); /* relaxed: under the lock */
 		emu_ring_release(&queue->ring, probe);
-		glexi_count(queue->taken, probe - read);
+		glexi_count(queue->taken, probe - read - queue->dead);
+		queue->dead = 0;
 	}
 	glexi_unlock(&queue->lock, locked);
 	return GLEX_SUCCESS;
