@@ -37,6 +37,7 @@ glex_stories = \
 	test/integ/70_mpi_examples.sh \
 	test/integ/71_glex_perf.sh \
 	test/integ/72_glex_info.sh \
+	test/integ/73_debian_mpi.sh \
 	test/integ/75_mpi_stats.sh
 # Guards of the source itself.
 glex_guards = \
