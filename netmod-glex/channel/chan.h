@@ -222,8 +222,9 @@ static inline uint32_t glexch_region_count(uint64_t len)
 
 /*
  * Lets peers GET from buf: fills glexch_region_count(len) regions, or none.
- * GLEX_NO_MEM_RESOURCE: the memory table has no room, or this process uses its
- * share of it.  wanted: the peer is waiting for it; those have a share of their
+ * GLEX_BUSY: this process uses its share of the memory table, until others are
+ * unexposed.  GLEX_NO_MEM_RESOURCE: the table has no room, or a limit is in the
+ * way, and may be for ever: send it as a stream.  wanted: the peer is waiting for it; those have a share of their
  * own, so that what nobody fetches yet cannot keep out what would be fetched at once.
  */
 glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, struct glexch_region *regions);
@@ -241,7 +242,8 @@ enum glexch_got {
 
 /*
  * Fetches len bytes, at least 1, of what the peer exposed into buf.  done comes
- * once, later; NULL without memory.  A full memory table only delays it.
+ * once, later; NULL without memory.  What cannot be registered goes through blocks
+ * of the pool, more slowly.
  * glexch_conn_destroy drops it without done.
  */
 typedef void (*glexch_get_fn)(void *arg, enum glexch_got got);

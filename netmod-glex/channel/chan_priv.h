@@ -224,6 +224,9 @@ struct glexch_piece {
 	uint64_t handle;	/* what is read */
 	uint32_t offset;
 	uint32_t gen;
+	uint32_t block; /* it comes into this block first; GLEXCH_NONE: straight into the buffer */
+	uint32_t len;
+	uint64_t at; /* place in the buffer */
 };
 
 struct glexch {

@@ -18,6 +18,8 @@
  *     again for peers that wait, and registers its own side for GLEXCH_PIECES
  *     gets at most; what all caches keep idle is half of the table at most: so it
  *     is never full of what only more registrations could finish.
+ *     Where the system allows less, what cannot be registered here comes through
+ *     blocks of the pool: slower, but it comes.
  * I3  done is called by glexch_rndv_run and glexch_rndv_drop only: never inside
  *     glexch_get, and with the get off the list.
  */
@@ -75,9 +77,13 @@ uint32_t glexch_region_share(uint32_t units, uint32_t sharers)
 
 glex_ret_t glexch_rndv_open(struct glexch *ch)
 {
+	uint32_t i;
+
 	struct glex_rcache_attr attr = {.field_mask = GLEX_RCACHE_ATTR_MAX_COUNT, .max_count = 4 * ch->exposed_max};
 	uint64_t most;
 
+	for (i = 0; i < GLEXCH_PIECES; i++)
+		ch->pieces[i].block = GLEXCH_NONE;
 	if (glex_config_uint("GLEX_RCACHE_MAX_COUNT", &most) == GLEX_SUCCESS && most < attr.max_count)
 		attr.max_count = most;
 	return glex_rcache_create(ch->ep, &attr, &ch->rc);
@@ -105,7 +111,7 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted,
 
 	if (ch->exposed && ch->exposed + n > most) { /* I2; a single buffer may be of any length */
 		ch->stats.expose_refused++;
-		return GLEX_NO_MEM_RESOURCE;
+		return GLEX_BUSY;
 	}
 	for (i = 0; i < n; i++) {
 		uint64_t start = i * GLEXCH_REGION_BYTES;
@@ -146,13 +152,14 @@ static void glexch_get_close_region(struct glexch *ch, struct glexch_get *get)
 /* Gets our side of the part at pos.  0: not now, or failed. */
 static int glexch_get_open_region(struct glexch *ch, struct glexch_get *get)
 {
+	uint64_t start = get->pos - get->pos % GLEXCH_REGION_BYTES;
 	glex_ret_t ret;
 
 	if (get->open)
 		return 1;
 	if (get->refused && (ch->tick & GLEXCH_REGISTER_GAP))
 		return 0;
-	ret = glex_rcache_get(ch->rc, get->buf + get->pos, glexch_region_len(get->len, get->pos), 0, &get->local);
+	ret = glex_rcache_get(ch->rc, get->buf + start, glexch_region_len(get->len, start), 0, &get->local);
 	get->open = ret == GLEX_SUCCESS;
 	get->refused = ret == GLEX_NO_MEM_RESOURCE;
 	if (ret != GLEX_SUCCESS && !get->refused)
@@ -165,9 +172,35 @@ static uint32_t glexch_piece_find(struct glexch *ch)
 	uint32_t i;
 
 	for (i = 0; i < GLEXCH_PIECES; i++)
-		if (!ch->pieces[i].get)
+		if (!ch->pieces[i].get && ch->pieces[i].block == GLEXCH_NONE)
 			return i;
 	return GLEXCH_NONE;
+}
+
+/* Where the next n bytes go: the buffer, or a block.  Returns how many; 0: nowhere now. */
+static uint32_t glexch_get_place(struct glexch *ch, struct glexch_get *get, uint64_t n, struct glexch_piece *piece,
+				 struct glex_rdma_req *req)
+{
+	piece->block = GLEXCH_NONE;
+	piece->at = get->pos;
+	if (glexch_get_open_region(ch, get)) {
+		req->local_mh = get->local.mh;
+		req->local_offset = get->local.offset + (uint32_t)(get->pos % GLEXCH_REGION_BYTES);
+		return (uint32_t)(n < ch->max_rdma ? n : ch->max_rdma);
+	}
+	if (!get->refused || ch->rx.free < 2) /* the last block is spoken for: block.c */
+		return 0;
+	piece->block = glexch_block_take(&ch->rx);
+	req->local_mh = ch->pool_mh;
+	req->local_offset = glexch_block_offset(ch, &ch->rx, piece->block);
+	return n < ch->block_size ? (uint32_t)n : ch->block_size;
+}
+
+static void glexch_piece_put_block(struct glexch *ch, struct glexch_piece *piece)
+{
+	if (piece->block != GLEXCH_NONE)
+		glexch_block_put(&ch->rx, piece->block);
+	piece->block = GLEXCH_NONE;
 }
 
 /* Posts the next piece.  0: there is none, or not now. */
@@ -183,15 +216,14 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	if (get->pos == get->len || get->failed || (in_region == 0 && get->under_way))
 		return 0;
 	slot = glexch_piece_find(ch);
-	if (slot == GLEXCH_NONE || !glexch_get_open_region(ch, get)) /* I2: in this order */
+	if (slot == GLEXCH_NONE) /* I2: first */
 		return 0;
 	if (n > get->len - get->pos)
 		n = get->len - get->pos;
-	if (n > ch->max_rdma)
-		n = ch->max_rdma;
+	n = glexch_get_place(ch, get, n, &ch->pieces[slot], &req);
+	if (!n)
+		return 0;
 	req.rmt_ep_addr.v = get->conn->peer;
-	req.local_mh = get->local.mh;
-	req.local_offset = get->local.offset + (uint32_t)in_region;
 	req.len = (uint32_t)n;
 	remote = &get->regions[get->pos / GLEXCH_REGION_BYTES];
 	req.rmt_mh.v = remote->handle;
@@ -203,11 +235,13 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	req.flag = GLEX_FLAG_LOCAL_EVT;
 	ret = glex_rdma(ch->ep, &req, NULL);
 	if (ret != GLEX_SUCCESS) {
+		glexch_piece_put_block(ch, &ch->pieces[slot]);
 		if (ret != GLEX_BUSY)
 			get->failed = GLEXCH_GOT_LOST_PEER;
 		return 0;
 	}
 	ch->pieces[slot].get = get;
+	ch->pieces[slot].len = req.len;
 	ch->pieces[slot].handle = req.rmt_mh.v;
 	ch->pieces[slot].offset = req.rmt_offset;
 	get->under_way++;
@@ -269,12 +303,19 @@ static void glexch_get_finish(struct glexch *ch, struct glexch_get *get)
 /* Local event of a piece. */
 void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen)
 {
+	struct glexch_piece *piece;
 	struct glexch_get *get;
 
-	if (index >= GLEXCH_PIECES || ch->pieces[index].gen != gen || !ch->pieces[index].get) /* I1 */
+	if (index >= GLEXCH_PIECES || ch->pieces[index].gen != gen) /* I1 */
 		return;
-	get = ch->pieces[index].get;
-	ch->pieces[index].get = NULL;
+	piece = &ch->pieces[index];
+	get = piece->get;
+	if (get && piece->block != GLEXCH_NONE)
+		memcpy(get->buf + piece->at, glexch_block_mem(ch, &ch->rx, piece->block), piece->len);
+	glexch_piece_put_block(ch, piece);
+	if (!get)
+		return;
+	piece->get = NULL;
 	if (--get->under_way == 0 && get->pos % GLEXCH_REGION_BYTES == 0)
 		glexch_get_close_region(ch, get);
 }
@@ -293,6 +334,7 @@ int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct g
 		piece->get->failed = GLEXCH_GOT_NO_ACCESS;
 		piece->get->under_way--;
 		piece->get = NULL;
+		glexch_piece_put_block(ch, piece);
 		return 1;
 	}
 	return 0;
@@ -327,9 +369,13 @@ void glexch_rndv_drop(struct glexch_conn *conn, int tell)
 			get = get->next;
 			continue;
 		}
-		for (i = 0; i < GLEXCH_PIECES; i++)
-			if (ch->pieces[i].get == get)
-				ch->pieces[i].get = NULL;
+		for (i = 0; i < GLEXCH_PIECES; i++) {
+			if (ch->pieces[i].get != get)
+				continue;
+			ch->pieces[i].get = NULL;
+			if (tell) /* the peer is dead: no event will come; else its block waits for it */
+				glexch_piece_put_block(ch, &ch->pieces[i]);
+		}
 		glexch_get_unlink(ch, get);
 		if (tell)
 			get->done(get->arg, GLEXCH_GOT_LOST_PEER);

@@ -37,8 +37,9 @@ struct MPID_nem_glex_stats {
 	uint64_t eager_bytes;
 	uint64_t rndv[GLEXCH_SIZES]; /* messages sent by rendezvous */
 	uint64_t rndv_bytes;
-	uint64_t packed; /* of them, not contiguous at the sender */
-	uint64_t copied; /* to memory that peers can reach */
+	uint64_t packed;   /* of them, not contiguous at the sender */
+	uint64_t copied;   /* to memory that peers can reach */
+	uint64_t streamed; /* because they could not be registered */
 };
 
 struct MPID_nem_glex {
@@ -50,6 +51,7 @@ struct MPID_nem_glex {
 	int idle;  /* polls in a row that found nothing */
 	int error; /* I3 */
 	intptr_t eager_max;
+	int zero_copy;			       /* else CH3's own rendezvous */
 	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */
 	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_bounce *bounces;
@@ -86,6 +88,7 @@ struct MPID_nem_glex_lmt {
 	struct MPID_nem_glex_bounce *bounce; /* or the shareable copy */
 	struct MPID_nem_glex_cookie *cookie;
 	uint32_t count; /* of its regions; 0 while not exposed */
+	int never;	/* it cannot be exposed */
 	union {
 		struct MPID_nem_glex_cookie head;
 		uint8_t room[sizeof(struct MPID_nem_glex_cookie) + 4 * sizeof(struct glexch_region)];

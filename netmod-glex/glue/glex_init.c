@@ -68,11 +68,16 @@ static uint32_t MPID_nem_glex_setting(const char *name, uint64_t limit)
 /* Blocks of whole cache lines, and a pool whose offsets have 32 bits. */
 static void MPID_nem_glex_settings(struct glexch_params *params)
 {
+	uint64_t eager;
+
 	params->credits = MPID_nem_glex_setting("GLEX_MPI_SR_CREDITS", UINT8_MAX);
 	params->block_size = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCK_SIZE", 1u << 30) & ~63u;
 	params->blocks = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCKS", UINT32_MAX / (params->block_size | 1));
 	params->sharers = MPID_nem_glex_setting("GLEX_PPN", INT32_MAX);
 	MPID_nem_glex.eager_max = MPID_nem_glex_setting("GLEX_MPI_EAGER_MAX", INT32_MAX);
+	if (glex_config_uint("GLEX_EAGER_MAX_MSG_SIZE", &eager) == GLEX_SUCCESS)
+		MPID_nem_glex.eager_max = (intptr_t)eager;
+	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
 }
 
 int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_max_sz_p)

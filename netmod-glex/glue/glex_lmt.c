@@ -16,7 +16,14 @@
  *      ... as soon as it can be exposed ...
  *      COOKIE {length, handles} ---------------->  lmt_handle_cookie, then as above
  *
- * so that what was never received does not occupy the table for ever.  Data that
+ * so that what was never received does not occupy the table for ever.  Where the
+ * buffer cannot be registered at all (a full table, a limit on regions or locked
+ * memory), CH3's own packet brings the data through the stream instead:
+ *
+ *      RNDV_SEND {data} ----------------------->  complete
+ *      complete
+ *
+ * Data that
  * is not contiguous goes through a packed copy, on the side where it is not.
  *
  * Where the system lets no process reach another's private memory (containers
@@ -175,7 +182,7 @@ static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
 	lmt->tmp = NULL;
 }
 
-/* Fills the regions; a full table is no error, it leaves count 0. */
+/* Fills the regions; a full table is no error, it leaves count 0, and sets never if waiting is of no use. */
 static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt, int wanted)
 {
 	int mpi_errno = MPI_SUCCESS;
@@ -183,7 +190,8 @@ static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt, int wanted)
 	glex_ret_t ret = glexch_expose(MPID_nem_glex.ch, lmt->buf, cookie->len, wanted, cookie->regions);
 
 	lmt->count = ret == GLEX_SUCCESS ? glexch_region_count(cookie->len) : 0;
-	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MEM_RESOURCE)
+	lmt->never = ret == GLEX_NO_MEM_RESOURCE;
+	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MEM_RESOURCE && ret != GLEX_BUSY)
 		MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
 fn_exit:
 	return mpi_errno;
@@ -242,14 +250,42 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* Exposes a buffer late and tells the receiver.  0: the table is still full. */
+/* Sends the data itself, as CH3 does without LMT. */
+static int MPID_nem_glex_lmt_stream(struct MPID_nem_glex_lmt *lmt)
+{
+	MPIR_Request *req = lmt->req;
+	MPIDI_VC_t *vc = lmt->vc;
+	MPIDI_CH3_Pkt_t upkt;
+	MPIDI_CH3_Pkt_rndv_send_t *pkt = &upkt.rndv_send;
+	intptr_t size;
+	void *buf;
+
+	MPID_nem_glex_lmt_free(lmt); /* its room in the request is the queue's now */
+	MPID_nem_glex.stats.streamed++;
+	buf = MPID_nem_glex_contig(req, &size);
+	MPIDI_Pkt_init(pkt, MPIDI_CH3_PKT_RNDV_SEND);
+	pkt->receiver_req_id = req->ch.lmt_req_id;
+	req->dev.OnDataAvail = NULL;
+	if (buf)
+		return MPID_nem_glex_iSendContig(vc, req, pkt, sizeof(*pkt), buf, size);
+	req->dev.msg_offset = 0;
+	req->dev.msgsize = size;
+	return vc->sendNoncontig_fn(vc, req, pkt, sizeof(*pkt), NULL, 0);
+}
+
+/* Exposes a buffer late and tells the receiver.  0: not yet. */
 static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 {
-	int mpi_errno = MPID_nem_glex_lmt_expose(lmt, 1);
+	int mpi_errno = MPI_SUCCESS;
 
+	if (glexch_region_count(lmt->cookie->len) <= MPID_NEM_GLEX_LATE_MAX) {
+		mpi_errno = MPID_nem_glex_lmt_expose(lmt, 1);
+		if (mpi_errno == MPI_SUCCESS && !lmt->count && !lmt->never)
+			return 0;
+	}
 	if (mpi_errno == MPI_SUCCESS && !lmt->count)
-		return 0;
-	if (mpi_errno == MPI_SUCCESS)
+		mpi_errno = MPID_nem_glex_lmt_stream(lmt);
+	else if (mpi_errno == MPI_SUCCESS)
 		mpi_errno =
 			MPID_nem_lmt_send_COOKIE(lmt->vc, lmt->req, lmt->cookie, MPID_nem_glex_cookie_size(lmt->count));
 	MPID_nem_glex_note(mpi_errno);
@@ -282,8 +318,14 @@ void MPID_nem_glex_lmt_retry(void)
 {
 	struct MPID_nem_glex_lmt *lmt;
 
-	while ((lmt = MPID_nem_glex.lmt_waiting) && MPID_nem_glex_lmt_late(lmt))
-		MPID_nem_glex.lmt_waiting = lmt->next;
+	while ((lmt = MPID_nem_glex.lmt_waiting)) {
+		MPID_nem_glex.lmt_waiting = lmt->next; /* before: it may be gone with its request */
+		if (!MPID_nem_glex_lmt_late(lmt)) {
+			lmt->next = MPID_nem_glex.lmt_waiting;
+			MPID_nem_glex.lmt_waiting = lmt;
+			return;
+		}
+	}
 }
 
 /* DONE: the receiver has everything. */
@@ -388,6 +430,7 @@ int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec
 		mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
 		MPIR_ERR_CHECK(mpi_errno);
 	} else {
+		req->dev.recv_data_sz = cookie->len; /* it may come as a stream */
 		MPID_nem_lmt_send_CTS(vc, req, NULL, 0);
 	}
 fn_exit:

@@ -76,10 +76,11 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 			  "  waited for credits %" PRIu64 ", for room %" PRIu64 "; credit packets %" PRIu64
 			  "; arrived out of order %" PRIu64 "\n",
 			  st->credit_waits, st->room_waits, st->credit_mps, st->reordered);
-	MPID_nem_glex_say(text,
-			  "  registration cache hits %" PRIu64 ", misses %" PRIu64
-			  "; rendezvous that found no room %" PRIu64 ", packed %" PRIu64 ", copied %" PRIu64 "\n",
-			  st->cache_hits, st->cache_misses, st->expose_refused, mpi->packed, mpi->copied);
+	MPID_nem_glex_say(
+		text,
+		"  registration cache hits %" PRIu64 ", misses %" PRIu64 "; rendezvous that found no room %" PRIu64
+		", packed %" PRIu64 ", copied %" PRIu64 ", streamed %" PRIu64 "\n",
+		st->cache_hits, st->cache_misses, st->expose_refused, mpi->packed, mpi->copied, mpi->streamed);
 }
 
 /* In one piece, so that the tables of the ranks do not mix. */
@@ -120,6 +121,7 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_rendezvous_packed", OF_MPI(packed), 1, "rendezvous whose data had to be packed"},
 	{"glex_rendezvous_copied", OF_MPI(copied), 1,
 	 "rendezvous whose data had to be copied to where peers can reach it"},
+	{"glex_rendezvous_streamed", OF_MPI(streamed), 1, "rendezvous whose data could not be registered"},
 	{"glex_sr_mps", CHANNEL(sent[GLEXCH_WAY_SR_MP]), GLEXCH_SIZES, "mini-packets with data"},
 	{"glex_sr_mp_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_MP]), 1, "bytes sent in them"},
 	{"glex_sr_blocks", CHANNEL(sent[GLEXCH_WAY_SR_BLOCK]), GLEXCH_SIZES, "blocks sent"},

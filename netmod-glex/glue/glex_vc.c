@@ -34,7 +34,7 @@ int MPID_nem_glex_vc_init(MPIDI_VC_t *vc)
 	vc_ch->iStartContigMsg = MPID_nem_glex_iStartContigMsg;
 	vc_ch->iSendContig = MPID_nem_glex_iSendContig;
 	vc_ch->iSendIov = MPID_nem_glex_iSendIov;
-	vc_ch->lmt_initiate_lmt = MPID_nem_glex_lmt_initiate;
+	vc_ch->lmt_initiate_lmt = MPID_nem_glex.zero_copy ? MPID_nem_glex_lmt_initiate : NULL;
 	vc_ch->lmt_start_recv = MPID_nem_glex_lmt_start_recv;
 	vc_ch->lmt_start_send = MPID_nem_glex_lmt_start_send;
 	vc_ch->lmt_handle_cookie = MPID_nem_glex_lmt_handle_cookie;

@@ -101,6 +101,8 @@ struct glexi_cfg {
 	uint64_t mpi_sr_credits;
 	uint64_t mpi_eager_max;
 	bool mpi_stats;
+	uint64_t eager_max_msg_size; /* or GLEXI_CFG_UNSET */
+	bool use_zc_rndv;
 
 	/* from the launcher; the numbers may be GLEXI_CFG_UNSET */
 	uint64_t pmi_rank;

@@ -156,6 +156,10 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "mini-packets a peer may have under way at most in the shared channel: it begins with up to 8"),
 	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "16K", 0, 16 * M,
 	     "longest message that is sent without asking the receiver first"),
+	UINT("GLEX_EAGER_MAX_MSG_SIZE", eager_max_msg_size, "", 0, 16 * M, "bytes",
+	     "the same under the name that job scripts for the machine know; goes before it"),
+	BOOL("GLEX_USE_ZC_RNDV", use_zc_rndv, "y",
+	     "let the receiver of a long message fetch it from the sender's buffer into its own; n: longer ones are copied too, in blocks"),
 	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
 	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 
