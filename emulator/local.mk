@@ -10,6 +10,8 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/move.c emulator/nic/move.h \
 	emulator/nic/exec.c emulator/nic/exec.h emulator/nic/fast.h \
 	emulator/nic/intr.c emulator/nic/intr.h \
+	emulator/nic/coll.c emulator/nic/coll.h emulator/nic/coll_send.c \
+	emulator/nic/reduce.c emulator/nic/reduce.h \
 	emulator/nic/att.c emulator/nic/att.h \
 	emulator/nic/reorder.c emulator/nic/reorder.h \
 	emulator/host/attach.c emulator/host/attach.h \
@@ -26,6 +28,7 @@ emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/control.c \
 	emulator/glexd/node.c \
 	emulator/glexd/intr.c \
+	emulator/glexd/coll.c \
 	emulator/glexd/numa.c \
 	emulator/host/place.c emulator/host/place.h emulator/host/crowd.h \
 	emulator/glexd/dma.c

@@ -43,6 +43,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/adopt.c libglex/src/backend/nic/adopt.h \
 	libglex/src/backend/nic/adopt_watch.c \
 	libglex/src/backend/nic/alloc.c \
+	libglex/src/backend/nic/coll.c \
 	libglex/src/backend/nic/file.c \
 	libglex/src/backend/nic/intr.c \
 	libglex/src/backend/nic/memory.c \

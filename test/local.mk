@@ -56,7 +56,7 @@ EXTRA_DIST += \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
 	test/lib/mpi.sh test/mpi/limits.c test/mpi/stats.c \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
-	test/model/dma.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
+	test/model/coll.pml test/model/dma.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh
 
 # The endpoint API, and stories about its processes.

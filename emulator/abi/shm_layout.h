@@ -4,11 +4,12 @@
  * processes of a job, and nothing else: fixed-width words and offsets, no
  * pointers, nothing that depends on a compiler or a process.
  *
- * Three kinds of segment, each a sealed memfd made by glexd:
+ * Four kinds of segment, each a sealed memfd made by glexd:
  *
  *   engine  one a glexd   the DMA engine's bell and the switches all must agree on
  *   NIC     one a node    the memory table (MMT) and the bells of its ports with descriptor queues
  *   port    one a VP      registers, MPQ, EQ, error queue, descriptor queue
+ *   coll    one a VP      what triggers its collective requests; made when somebody first needs it
  *
  *   port:  +------+-------+------+-----+----+-----+----+----------+-----------+------- - -
  *          | head | state | wake | mpq | eq | err | dq | counters | intq, epq | logs, slots
@@ -17,7 +18,9 @@
  * Who writes what: glexd the heads, `state` and `intr`; whoever sends to a port
  * the producer lines of its mpq, eq, err, intq and epq; the owner their consumer
  * lines, the producer line of its dq, its counters; who sleeps on a port or arms
- * its descriptor, and who then wakes him, `sleepers`.
+ * its descriptor, and who then wakes him, `sleepers`.  In a coll segment the owner
+ * writes the requests, who sends control packets the producer line of d, and who
+ * has the turn all else.
  * A change here changes EMU_LAYOUT_HASH, and attaching to an older segment fails.
  */
 #ifndef EMU_SHM_LAYOUT_H
@@ -32,6 +35,7 @@
 #define EMU_MAGIC_ENGINE 0x31676e6578656c67ull /* "glexeng1" */
 #define EMU_MAGIC_NIC	 0x3163696e78656c67ull /* "glxnic1" */
 #define EMU_MAGIC_PORT	 0x3174726f70786c67ull /* "glxport1" */
+#define EMU_MAGIC_COLL	 0x316c6c6f63786c67ull /* "glxcoll1" */
 
 #define EMU_LINE 128 /* two cache lines: the prefetcher fetches them in pairs */
 
@@ -59,6 +63,7 @@
 #define EMU_ERR_CAPACITY  256u
 #define EMU_INTQ_CAPACITY 64u
 #define EMU_EPQ_CAPACITY  64u
+#define EMU_MIN_CONTROL	  64u /* control packets that an endpoint has room for at least */
 
 /* Session 0 is nobody; glexd itself claims slots and reads memory as session 1. */
 #define EMU_SESSION_NONE  0u
@@ -86,6 +91,10 @@ struct emu_ring_ctl {
 };
 
 #define EMU_SLOT_DISCARDED 1u /* claimed by a process that died: the consumer steps over it */
+#define EMU_SLOT_DATA	   2u /* a control packet whose payload is offered as swap data, */
+#define EMU_SLOT_ADDR	   4u /* as an address, */
+#define EMU_SLOT_OPERAND   8u /* as a reduce operand */
+#define EMU_SLOT_CARRIES   (EMU_SLOT_DATA | EMU_SLOT_ADDR | EMU_SLOT_OPERAND)
 
 #define EMU_MP_NEAR 48u /* bytes of payload in the line of seq */
 
@@ -177,7 +186,9 @@ struct emu_desc {
 	uint64_t local_evt[2];
 	uint64_t rmt_evt[2];
 	uint8_t imm[EMU_MP_DATA];
-	uint8_t reserved[64];
+	uint32_t counter; /* collective: control packets that open its gate */
+	uint32_t after;	  /* collective: the head that the descriptor queue must have reached */
+	uint8_t reserved[56];
 };
 
 /* Written by the owner only, read by anyone who is curious. */
@@ -307,6 +318,93 @@ struct emu_nic {
 
 #define EMU_NIC_SIZE(modelled) (sizeof(struct emu_nic) + (modelled ? EMU_ATC_SETS * sizeof(struct emu_atc_set) : 0))
 
+/* ---- collectives; emulator/nic/coll.h has the rules ------------------------- */
+
+/* Payload of a reduce operand: what the interface keeps private. */
+struct emu_operand {
+	uint32_t magic;
+	uint8_t count; /* units */
+	uint8_t bits;  /* enum glex_coll_reduce_data_bits */
+	uint8_t op;    /* enum glex_coll_reduce_op */
+	uint8_t degree;
+	uint64_t reserved;
+	uint8_t unit[6][16]; /* union glex_coll_data_loc */
+};
+
+#define EMU_OPERAND_MAGIC 0x64657267u /* "gred" */
+#define EMU_OPERAND_HEAD  16u	      /* bytes before the units */
+#define EMU_OPERANDS	  32u	      /* of one gate */
+
+/* Payload of a swap address. */
+struct emu_swap_addr {
+	uint64_t ep; /* glex_ep_addr_t.v */
+	uint64_t mh; /* glex_mem_handle_t.v */
+	uint32_t offset;
+	uint32_t key;
+};
+
+#define EMU_COLL_OPEN	1u /* the gate of the request at cq_head has opened */
+#define EMU_COLL_SWAP	2u /* there is a swap value, in x */
+#define EMU_COLL_BROKEN 4u /* the operands of this sequence did not fit together */
+
+/* How far the collective requests of a port are. */
+struct emu_coll_state {
+	uint32_t cq_head;  /* the next request */
+	uint32_t d_head;   /* the next control packet to take */
+	uint32_t got;	   /* taken for the gate of the request at cq_head */
+	uint32_t operands; /* kept of those */
+	uint32_t sent;	   /* destinations that the request at cq_head has been sent to */
+	uint32_t flags;	   /* EMU_COLL_* */
+	uint32_t x;	   /* which of x[] has the swap value */
+	uint32_t reserved[9];
+};
+
+/* What a control packet brought, kept. */
+struct emu_coll_kept {
+	uint64_t src; /* glex_ep_addr_t.v */
+	uint32_t len;
+	uint32_t flags; /* of its slot */
+	uint8_t data[EMU_MP_DATA];
+};
+
+enum emu_coll_ring { EMU_COLL_MPQ = 1, EMU_COLL_EQ, EMU_COLL_D };
+
+#define EMU_COLL_CLAIMS 3u /* slots that one request fills at most */
+
+/* The slots of a request that are complete: whoever takes over publishes them. */
+struct emu_coll_intent {
+	_Atomic uint32_t filled; /* 1: they are */
+	uint32_t claims;
+	uint32_t cq_head; /* of which request, to which of its destinations */
+	uint32_t sent;
+	struct {
+		uint64_t port; /* glex_ep_addr_t.v */
+		uint32_t ring; /* enum emu_coll_ring */
+		uint32_t index;
+	} claim[EMU_COLL_CLAIMS];
+};
+
+struct emu_coll {
+	struct emu_seg_head seg;
+	uint32_t nic_id;
+	uint32_t ep_num;
+	uint32_t cq_capacity;
+	uint32_t d_capacity;
+	uint64_t cq_slots;
+	uint64_t d_log, d_slots;
+	uint8_t pad0[EMU_LINE - 72];
+	_Atomic uint64_t turn;	/* {session that executes : 32, times it was asked to : 32} */
+	_Atomic uint32_t which; /* of state[] */
+	uint8_t pad1[EMU_LINE - 12];
+	struct emu_coll_state state[2];
+	struct emu_ring_ctl cq;
+	struct emu_ring_ctl d;
+	struct emu_coll_intent intent;
+	uint8_t pad2[EMU_LINE - sizeof(struct emu_coll_intent)];
+	struct emu_coll_kept x[2];
+	struct emu_coll_kept operand[EMU_OPERANDS];
+};
+
 struct emu_engine {
 	struct emu_seg_head seg;
 	uint8_t pad0[EMU_LINE - 32];
@@ -328,7 +426,7 @@ struct emu_engine {
 #define EMU_LAYOUT_HASH                                                                                                \
 	((uint32_t)(sizeof(struct emu_port) * 2654435761u ^ offsetof(struct emu_port, mpq) * 40503u ^                  \
 		    sizeof(struct emu_nic) * 97u ^ sizeof(struct emu_mmt_entry) * 8191u ^ sizeof(struct emu_desc) ^    \
-		    offsetof(struct emu_port, counters) * 131u ^ EMU_ABI_VERSION))
+		    offsetof(struct emu_port, counters) * 131u ^ sizeof(struct emu_coll) * 31u ^ EMU_ABI_VERSION))
 
 static_assert(sizeof(struct emu_seg_head) == 32, "every segment begins alike");
 static_assert(sizeof(struct emu_ring_ctl) == 2 * EMU_LINE, "producers and the consumer must not share a line");
@@ -343,6 +441,14 @@ static_assert(sizeof(struct emu_intr_slot) == 32, "the slots of a ring are a pow
 static_assert(sizeof(struct emu_bad_slot) == 64, "a bad packet is one cache line");
 static_assert(sizeof(struct emu_desc) == 256, "the DMA engine strides by a power of two");
 static_assert(offsetof(struct emu_desc, imm) == 80, "immediate data follows the request");
+static_assert(sizeof(struct emu_operand) == EMU_MP_DATA, "an operand fills a mini-packet");
+static_assert(sizeof(struct emu_swap_addr) == 24, "no padding on the wire");
+static_assert(sizeof(struct emu_coll_state) == 64, "changing it writes one cache line");
+static_assert(sizeof(struct emu_coll_kept) == EMU_LINE, "kept values do not share lines");
+static_assert(offsetof(struct emu_coll, turn) == EMU_LINE, "what all write is apart from the head");
+static_assert(offsetof(struct emu_coll, state) == 2 * EMU_LINE, "the state is apart from what all write");
+static_assert(offsetof(struct emu_coll, cq) == 3 * EMU_LINE, "queues begin on their own line");
+static_assert(offsetof(struct emu_coll, x) == 8 * EMU_LINE, "kept values are aligned");
 static_assert(sizeof(struct emu_port_counters) == EMU_LINE, "the owner's counters have their own line");
 static_assert(offsetof(struct emu_port, state) == EMU_LINE, "what senders read is apart from the head");
 static_assert(offsetof(struct emu_port, doorbell) == 2 * EMU_LINE, "sleepers ring apart from what senders read");

@@ -19,6 +19,7 @@
  *   INTR_OPEN    node, number        -> fd: eventfd of the port; made when its owner asks first, ABSENT before
  *   INTR_RING    node, number        -> -; for who has no room for the fd
  *   ORDER        -                   -> -; every process has ordered its memory; for who has no membarrier
+ *   COLL_OPEN    node, number        -> fd: collective unit of the port; made when somebody asks first
  *
  * The first message must be HELLO.  The end of the connection, by close or by
  * death, closes everything the session had.
@@ -46,7 +47,8 @@ enum emu_ctl_op {
 	EMU_CTL_INTR_OPEN,
 	EMU_CTL_INTR_RING,
 	EMU_CTL_NIC_LIST,
-	EMU_CTL_ORDER
+	EMU_CTL_ORDER,
+	EMU_CTL_COLL_OPEN
 };
 
 enum emu_ctl_status {

@@ -175,6 +175,17 @@ static int serve_intr_ring(struct call *call)
 	return port && intr_raise(port) ? EMU_CTL_OK : EMU_CTL_ABSENT;
 }
 
+static int serve_coll_open(struct call *call)
+{
+	const struct emu_ctl_port *want = &call->request->port;
+	struct port *port = port_find(call->session->glexd, want->nic_id, want->ep_num);
+	int status = port ? coll_open(port) : EMU_CTL_ABSENT;
+
+	if (status == EMU_CTL_OK)
+		call->fds_out[0] = port->coll_seg.fd;
+	return status;
+}
+
 static int serve_share(struct call *call)
 {
 	const struct emu_ctl_share *what = &call->request->share;
@@ -333,6 +344,7 @@ static int dispatch(struct call *call)
 		[EMU_CTL_INTR_OPEN] = serve_intr_open,
 		[EMU_CTL_INTR_RING] = serve_intr_ring,
 		[EMU_CTL_ORDER] = serve_order,
+		[EMU_CTL_COLL_OPEN] = serve_coll_open,
 	};
 	uint16_t op = call->request->head.code;
 

@@ -58,6 +58,13 @@ static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint3
 	return port ? &port->view : NULL;
 }
 
+static struct emu_coll_view *host_coll(struct emu_host *host, struct emu_vport *view)
+{
+	struct port *port = port_find(glexd_of(host), view->port->nic_id, view->port->ep_num);
+
+	return port && &port->view == view && coll_open(port) == EMU_CTL_OK ? &port->coll : NULL;
+}
+
 static struct emu_nic *host_nic(struct emu_host *host, uint32_t nic_id)
 {
 	struct node *node = node_find(glexd_of(host), nic_id);
@@ -111,6 +118,7 @@ static const struct emu_host_ops host_ops = {
 	.read = host_read,
 	.write = host_write,
 	.wake = emu_host_wake,
+	.coll = host_coll,
 	.interrupt = intr_host,
 };
 
@@ -269,10 +277,15 @@ static bool serve_node(struct glexd *glexd, struct node *node)
 	if (atomic_load_explicit(&node->nic->dma_pending, memory_order_relaxed)) /* relaxed: a later round sees it */
 		todo |= atomic_exchange_explicit(&node->nic->dma_pending, 0, memory_order_seq_cst); /* DQ-A3 */
 	node->dma_active = 0;
-	for (num = 0; num < end && todo; num++)
-		if (todo & emu_dma_bit(num) && node->ports[num] && node->ports[num]->view.dq &&
-		    serve(glexd, node->ports[num]))
+	for (num = 0; num < end && todo; num++) {
+		struct port *port = todo & emu_dma_bit(num) ? node->ports[num] : NULL;
+
+		if (!port || !port->view.dq)
+			continue;
+		if (serve(glexd, port))
 			node->dma_active |= emu_dma_bit(num);
+		coll_kick(glexd, port); /* its collective requests wait for what was posted before them */
+	}
 	return todo != 0;
 }
 

@@ -22,6 +22,7 @@
 #include <sys/types.h>
 
 #include "emulator/abi/wire.h"
+#include "emulator/nic/coll.h"
 #include "emulator/nic/move.h"
 #include "emulator/nic/reorder.h"
 
@@ -56,6 +57,9 @@ struct port {
 	LIST_ENTRY(port) link; /* of its owner */
 	struct segment seg;
 	struct emu_vport view;
+	struct segment coll_seg; /* the collective unit, where somebody has asked for it */
+	struct emu_coll_view coll;
+	uint32_t cq_capacity;
 	struct session *owner;
 	uint32_t nic_id;
 	uint32_t ep_num;
@@ -145,6 +149,17 @@ bool intr_host(struct emu_host *host, struct emu_port *port);
 void peers_note(struct session *session, uint32_t other);
 /* Closes the ports of a session that ends and raises interrupts at those of its peers. */
 void peers_tell_end(struct session *session);
+
+/* coll.c: collective units.  All with the lock held. */
+int coll_open(struct port *port); /* makes it, if there is none; enum emu_ctl_status */
+void coll_close(struct port *port);
+/* Requests that waited for the descriptor queue may be due. */
+void coll_kick(struct glexd *glexd, struct port *port);
+/* Before and after what a dead session has claimed is discarded: what it was executing is brought to its end. */
+void coll_inherit_all(struct glexd *glexd, uint32_t dead);
+void coll_kick_all(struct glexd *glexd);
+/* Discards what it has claimed of the unit's queue; returns how many. */
+uint32_t coll_reap(struct port *port, uint32_t dead);
 
 /* session.c: clients. */
 void session_accept(evutil_socket_t listener, short what, void *glexd);

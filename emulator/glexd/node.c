@@ -166,6 +166,8 @@ int port_create(struct glexd *glexd, struct session *owner, const struct emu_ctl
 	port->nic_id = owner->nic_id;
 	port->ep_num = num;
 	port->intr_fd = -1;
+	port->coll_seg.fd = -1;
+	port->cq_capacity = want->dq_capacity;
 	if (make_port(port, want) < 0) {
 		free(port);
 		return errno == EMFILE || errno == ENFILE ? EMU_CTL_NO_DESCRIPTORS : EMU_CTL_NO_MEMORY;
@@ -184,6 +186,7 @@ static void shut(struct glexd *glexd, struct port *port)
 	node_find(glexd, port->nic_id)->ports[port->ep_num] = NULL;
 	LIST_REMOVE(port, link);
 	intr_close(port);
+	coll_close(port);
 	segment_destroy(&port->seg);
 	free(port);
 }

@@ -39,6 +39,7 @@ static bool reap_port(struct port *port, void *arg)
 	n += emu_ring_reap(&port->view.err, id, offsetof(struct emu_err_slot, flags));
 	n += emu_ring_reap(&port->view.intq, id, offsetof(struct emu_intr_slot, flags));
 	n += emu_ring_reap(&port->view.epq, id, offsetof(struct emu_bad_slot, flags));
+	n += coll_reap(port, id);
 	/* What lay behind them can be seen now; and it may have died between publishing and waking. */
 	emu_wake_after_death(&port->owner->glexd->host, &port->view);
 	if (n)
@@ -53,6 +54,7 @@ static void give_back(struct session *session)
 	struct node *node = node_find(glexd, session->nic_id);
 	uint32_t i;
 
+	coll_inherit_all(glexd, session->id);
 	peers_tell_end(session);
 	ports_close(session);
 	if (node)
@@ -61,6 +63,7 @@ static void give_back(struct session *session)
 		if (glexd->shared[i].owner == session)
 			shared_remove(glexd, &glexd->shared[i]);
 	port_each(glexd, reap_port, &session->id);
+	coll_kick_all(glexd);
 }
 
 /*

@@ -224,21 +224,23 @@ static enum emu_reach read_ordered(struct emu_host *host, uint32_t pid, unsigned
 	return reach;
 }
 
-/* Both ends are private memory of other processes: only glexd meets this. */
+#define BOUNCE_SIZE 8192u
+
+/* Both ends are private memory of other processes: glexd meets this, and who triggers a third one's PUT. */
 static enum emu_reach move_bounced(struct emu_host *host, const struct emu_region *dst, uint64_t to,
 				   const struct emu_region *src, uint64_t from, uint64_t len)
 {
-	enum emu_reach reach = EMU_REACH_REFUSED;
+	unsigned char small[BOUNCE_SIZE], *bounce = host->bounce ? host->bounce : small;
+	uint64_t size = host->bounce ? host->bounce_size : sizeof(small);
+	enum emu_reach reach = EMU_REACH_OK;
 
-	if (!host->bounce)
-		return reach;
 	while (len > 0) {
-		uint64_t n = len < host->bounce_size ? len : host->bounce_size;
+		uint64_t n = len < size ? len : size;
 		uint32_t tail = n == len ? emu_tail_of(to + n, n) : 0;
 
-		reach = host->ops->read(host, src->pid, host->bounce, from, n);
+		reach = host->ops->read(host, src->pid, bounce, from, n);
 		if (reach == EMU_REACH_OK)
-			reach = host->ops->write(host, dst->pid, host->bounce, to, n, tail);
+			reach = host->ops->write(host, dst->pid, bounce, to, n, tail);
 		if (reach != EMU_REACH_OK)
 			break;
 		from += n;

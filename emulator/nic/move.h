@@ -14,6 +14,7 @@
 enum emu_reach { EMU_REACH_OK, EMU_REACH_GONE, EMU_REACH_FAULT, EMU_REACH_REFUSED };
 
 struct emu_host;
+struct emu_coll_view;
 
 /* Everything here may be called from the post path: none may block for long. */
 struct emu_host_ops {
@@ -29,6 +30,8 @@ struct emu_host_ops {
 				uint32_t tail);
 	/* Wakes who sleeps on the port. */
 	void (*wake)(struct emu_host *host, struct emu_port *port);
+	/* The collective unit of a port that `port` gave, made if need be; NULL: it cannot be had.  As long as the port. */
+	struct emu_coll_view *(*coll)(struct emu_host *host, struct emu_vport *port);
 	/* Makes the descriptor of a port that has one readable.  False: that could not be done. */
 	bool (*interrupt)(struct emu_host *host, struct emu_port *port);
 };
@@ -61,7 +64,7 @@ struct emu_host {
 	uint32_t model;	       /* 1: the NICs have translation caches that each access walks through (att.h) */
 	uint32_t session;      /* claims slots under this name, and reaches its own regions directly */
 	struct emu_bias bias;  /* and so in MPQs and EQs */
-	unsigned char *bounce; /* for moves between two private memories; NULL where that cannot be */
+	unsigned char *bounce; /* for moves between two private memories of others; NULL: there is a smaller one */
 	uint64_t bounce_size;
 	struct emu_port_counters *by; /* counts the ways taken; may be NULL */
 	/*

@@ -99,8 +99,7 @@ static uint32_t owner_of(const struct emu_ring *ring, uint32_t index, uint64_t t
 	return emu_high(tail);
 }
 
-/* True while index is claimed and not published: its slot still shows the lap before. */
-static bool unpublished(const struct emu_ring *ring, uint32_t index)
+bool emu_ring_unpublished(const struct emu_ring *ring, uint32_t index)
 {
 	uint32_t seq =
 		atomic_load_explicit(emu_ring_seq(emu_ring_slot(ring, index)), memory_order_acquire); /* RING-A1 */
@@ -121,7 +120,8 @@ uint32_t emu_ring_reap(const struct emu_ring *ring, uint32_t session, size_t fla
 		unsigned char *slot = emu_ring_slot(ring, index);
 
 		/* Asked again after the log was read: while it is unpublished the log behind it stands. */
-		if (!unpublished(ring, index) || owner_of(ring, index, tail) != session || !unpublished(ring, index))
+		if (!emu_ring_unpublished(ring, index) || owner_of(ring, index, tail) != session ||
+		    !emu_ring_unpublished(ring, index))
 			continue;
 		memcpy(slot + flags_at, &flags, sizeof(flags));
 		emu_ring_publish(slot, index);

@@ -180,6 +180,15 @@ static inline void emu_ring_release(const struct emu_ring *ring, uint32_t index)
 	atomic_store_explicit(&ring->ctl->head, index, memory_order_release); /* RING-R2 */
 }
 
+/* False: nobody has claimed index yet. */
+static inline bool emu_ring_claimed(const struct emu_ring *ring, uint32_t index)
+{
+	return (int32_t)(index - emu_ring_end(ring->ctl)) < 0;
+}
+
+/* True while index, which has been claimed, is not published: its slot still shows the lap before. */
+bool emu_ring_unpublished(const struct emu_ring *ring, uint32_t index);
+
 /*
  * Publishes every slot that a dead session claimed and left, marking it with
  * flags_at (offset of the slot's uint16_t flags).  Returns how many.

@@ -196,25 +196,25 @@ enum glex_mem_flag {
 /* ---- requests ------------------------------------------------------------ */
 
 enum glex_flag {
-	GLEX_FLAG_LOCAL_INTR = 1 << 0,	   /* accepted, no effect on data */
-	GLEX_FLAG_REMOTE_INTR = 1 << 1,	   /* accepted, no effect on data */
-	GLEX_FLAG_FENCE = 1 << 2,	   /* start after all earlier requests of the endpoint have completed */
-	GLEX_FLAG_LOCAL_EVT = 1 << 3,	   /* local_evt into the poster's EQ */
-	GLEX_FLAG_REMOTE_EVT = 1 << 4,	   /* rmt_evt into the target's EQ */
-	GLEX_FLAG_NO_CONNECTION = 1 << 5,  /* accepted, no effect on data */
-	GLEX_FLAG_ROUTE_ADAPTIVE = 1 << 6, /* accepted, no effect on data */
-	GLEX_FLAG_COLL = 1 << 7,	   /* through the collective queue; required with all below */
-	GLEX_FLAG_COLL_SEQ_START = 1 << 8, /* a gate of coll_counter control packets; begins a sequence */
-	GLEX_FLAG_COLL_SEQ_TAIL = 1 << 9,  /* ends the sequence */
-	GLEX_FLAG_COLL_COUNTER = 1 << 10,  /* the outgoing packet is a control packet: it counts at the receiver */
-	GLEX_FLAG_COLL_CP_DATA = 1 << 11,  /* the receiver also queues its payload in the MPQ */
-	GLEX_FLAG_COLL_CP_SWAP_DATA = 1 << 12,
-	GLEX_FLAG_COLL_CP_SWAP_ADDR = 1 << 13,
-	GLEX_FLAG_COLL_SWAP = 1 << 14,
-	GLEX_FLAG_COLL_SWAP_EP = 1 << 15,
-	GLEX_FLAG_COLL_SWAP_SET = 1 << 16,
-	GLEX_FLAG_COLL_REDUCE = 1 << 17,
-	GLEX_FLAG_COLL_REDUCE_RESULT = 1 << 18
+	GLEX_FLAG_LOCAL_INTR = 1 << 0,	       /* accepted, no effect on data */
+	GLEX_FLAG_REMOTE_INTR = 1 << 1,	       /* accepted, no effect on data */
+	GLEX_FLAG_FENCE = 1 << 2,	       /* start after all earlier requests of the endpoint have completed */
+	GLEX_FLAG_LOCAL_EVT = 1 << 3,	       /* local_evt into the poster's EQ */
+	GLEX_FLAG_REMOTE_EVT = 1 << 4,	       /* rmt_evt into the target's EQ */
+	GLEX_FLAG_NO_CONNECTION = 1 << 5,      /* accepted, no effect on data */
+	GLEX_FLAG_ROUTE_ADAPTIVE = 1 << 6,     /* accepted, no effect on data */
+	GLEX_FLAG_COLL = 1 << 7,	       /* through the collective queue; required with all below */
+	GLEX_FLAG_COLL_SEQ_START = 1 << 8,     /* a gate of coll_counter control packets; begins a sequence */
+	GLEX_FLAG_COLL_SEQ_TAIL = 1 << 9,      /* ends the sequence */
+	GLEX_FLAG_COLL_COUNTER = 1 << 10,      /* the outgoing packet is a control packet: it counts at the receiver */
+	GLEX_FLAG_COLL_CP_DATA = 1 << 11,      /* the receiver also queues its payload in the MPQ */
+	GLEX_FLAG_COLL_CP_SWAP_DATA = 1 << 12, /* its payload is offered as swap data to the sequence it triggers */
+	GLEX_FLAG_COLL_CP_SWAP_ADDR = 1 << 13, /* as a swap address (glex_coll_compose_mp_swap_addr_data) */
+	GLEX_FLAG_COLL_SWAP = 1 << 14,	       /* an MP takes the swap data's payload and length, a PUT the address */
+	GLEX_FLAG_COLL_SWAP_EP = 1 << 15,      /* with SWAP: also the endpoint, of the address or who sent the data */
+	GLEX_FLAG_COLL_SWAP_SET = 1 << 16,     /* with SWAP, MP: to rmt_ep_addr and all of its payload's list */
+	GLEX_FLAG_COLL_REDUCE = 1 << 17,       /* MP: an operand; with SWAP, combined with those that opened the gate */
+	GLEX_FLAG_COLL_REDUCE_RESULT = 1 << 18 /* with SWAP, MP: the finished value is passed on */
 };
 
 /*
@@ -430,8 +430,23 @@ glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh);
  *
  * GLEX_BUSY: fewer free descriptors than requests; repeat the same list.
  * GLEX_INVALID_PARAM: too long, a list longer than the descriptor queue, a local
- * handle or range not of this endpoint, an event with cookie_1 0, GET with COLL.
- * GLEX_NOT_IMPLEMENTED: collective flags.
+ * handle or range not of this endpoint, an event with cookie_1 0, GET with COLL,
+ * collective flags without COLL or that do not go together.
+ * GLEX_NOT_IMPLEMENTED: a set (SWAP_SET) of PUTs.
+ * GLEX_NO_MEM_RESOURCE: no memory for the endpoint's collective queues, which are made when first needed.
+ *
+ * Collective requests (COLL) go through a queue of their own, of as many entries
+ * as the descriptor queue; others do not wait behind them.  The first of them waits,
+ * if it has SEQ_START, until coll_counter control packets have come to the endpoint
+ * that no earlier gate has taken; then it is executed, and so is what follows up to
+ * the next gate.  Whoever delivers the last packet executes: the poster's process
+ * may compute, sleep or be stopped.  The data of an MP or immediate PUT is copied
+ * by the call, that of a PUT read when it is executed.  FENCE waits for earlier
+ * requests of the endpoint, but for no gate.  Operands of a reduction are combined
+ * in the order of their senders' addresses, so that equal values give equal bits.
+ * Operands that do not fit together end with GLEX_ERR_STATUS_FORMAT, and so does all
+ * of the sequence that was to carry their result.  Control packets not yet taken: up
+ * to the larger of 64 and the MPQ's capacity, then GLEX_ERR_STATUS_DEST_MPQ_FULL.
  *
  * Memory order: the last naturally aligned word of a PUT (up to 8 bytes) becomes
  * visible after all its other bytes, and up to 128 bytes become visible in
@@ -503,7 +518,18 @@ const char *glex_error_req_opcode_str(enum glex_err_req_op opcode);
 
 /* ---- collective offload helpers ------------------------------------------ */
 
-/* Build and read the payloads of collective mini-packets.  All return GLEX_NOT_IMPLEMENTED in this version. */
+/*
+ * Build and read the payloads of collective mini-packets: up to 112 bytes at data,
+ * *data_len is output.  GLEX_INVALID_PARAM: too many units or addresses, an unknown
+ * operation or width, or (decompose) no operand, of another width or of fewer units.
+ *
+ * swap_addr: where a triggered PUT is to go: this endpoint, a region of it, its key.
+ * reduce: up to 6 units; the operation says which member counts (float or double,
+ * signed, unsigned; bits for the logical ones).  MAXLOC and MINLOC keep the location
+ * of the winner, the lowest of equal ones.  branch_degree: how many operands will
+ * meet where it goes, up to 32.
+ * set: up to 14 endpoints that a request with SWAP_SET goes to beside rmt_ep_addr.
+ */
 glex_ret_t glex_coll_compose_mp_swap_addr_data(glex_ep_handle_t ep, glex_mem_handle_t mh, uint32_t offset, uint32_t key,
 					       void *data, uint32_t *data_len);
 glex_ret_t glex_coll_compose_mp_reduce_data(union glex_coll_data_loc send_buf[], uint32_t count,

@@ -61,6 +61,16 @@ dma   | MUT_BELL_FIRST | found
 dma   | MUT_FORGET_ACTIVE | found
 dma   | MUT_HEAD_FIRST | found
 dma   | MUT_NO_LOCK | found
+coll  | SENDERS=2 | holds
+coll  | SENDERS=3 | long
+coll  | SENDERS=3 KILL=0 | holds
+coll  | SENDERS=2 KILL=0 MUT_NO_RECHECK | found
+coll  | SENDERS=2 KILL=0 MUT_ASK_FIRST | found
+coll  | SENDERS=2 MUT_FILL_LATE | found
+coll  | SENDERS=2 MUT_COMMIT_FIRST | found
+coll  | SENDERS=2 MUT_REAP_FIRST | found
+coll  | SENDERS=2 MUT_NO_INHERIT | found
+coll  | SENDERS=2 MUT_NO_KICK | found
 mmt   | OTHER READER SIBLING | holds
 mmt   | OTHER READER EACH=2 | holds
 mmt   | OTHER CLOSE RIVAL | holds

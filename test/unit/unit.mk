@@ -9,6 +9,8 @@ test_stress_ring_LDADD = emulator/nic/libemunic.la -lpthread
 
 if HAVE_CHECK
 glex_model_tests = \
+	test/unit/test_coll \
+	test/unit/test_coll_order \
 	test/unit/test_copy \
 	test/unit/test_att \
 	test/unit/test_bias \
@@ -20,6 +22,7 @@ glex_model_tests = \
 	test/unit/test_move \
 	test/unit/test_place \
 	test/unit/test_queue \
+	test/unit/test_reduce \
 	test/unit/test_reorder \
 	test/unit/test_ring \
 	test/unit/test_ring_stress \
@@ -41,6 +44,13 @@ test_unit_libqueue_la_CFLAGS = $(AM_CFLAGS) -pthread
 glex_model_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
 glex_model_libs = emulator/nic/libemunic.la $(CHECK_LIBS) -lpthread
 
+# They have the engine's own code in them, with points to die at.
+test_unit_test_coll_SOURCES = test/unit/test_coll.c test/unit/coll_net.c test/unit/coll_net.h test/unit/unit.h
+test_unit_test_coll_CFLAGS = $(glex_model_cflags)
+test_unit_test_coll_LDADD = $(glex_model_libs)
+test_unit_test_coll_order_SOURCES = test/unit/test_coll_order.c test/unit/coll_net.c test/unit/coll_net.h test/unit/unit.h
+test_unit_test_coll_order_CFLAGS = $(glex_model_cflags)
+test_unit_test_coll_order_LDADD = $(glex_model_libs)
 test_unit_test_copy_SOURCES = test/unit/test_copy.c test/unit/unit.h
 test_unit_test_copy_CFLAGS = $(glex_model_cflags)
 test_unit_test_copy_LDADD = $(glex_model_libs)
@@ -87,3 +97,6 @@ test_unit_test_ring_stress_LDADD = $(glex_model_libs)
 test_unit_test_vport_SOURCES = test/unit/test_vport.c test/unit/unit.h
 test_unit_test_vport_CFLAGS = $(glex_model_cflags)
 test_unit_test_vport_LDADD = $(glex_model_libs)
+test_unit_test_reduce_SOURCES = test/unit/test_reduce.c test/unit/unit.h
+test_unit_test_reduce_CFLAGS = $(glex_model_cflags)
+test_unit_test_reduce_LDADD = $(glex_model_libs)

@@ -22,6 +22,7 @@
 #include "backend/nic/ctl.h"
 #include "backend/nic/vma.h"
 #include "core/priv.h"
+#include "emulator/nic/coll.h"
 #include "emulator/nic/fast.h"
 #include "emulator/nic/reorder.h"
 
@@ -44,8 +45,9 @@ struct nic_grave {
 
 struct nic_port_view {
 	struct emu_vport view;
-	uint64_t size;	     /* 0: an own endpoint's, whose mapping and view go with the endpoint */
-	_Atomic int intr_fd; /* + 1, to interrupt its owner; 0: not asked for yet */
+	uint64_t size;			      /* 0: an own endpoint's, whose mapping and view go with the endpoint */
+	_Atomic int intr_fd;		      /* + 1, to interrupt its owner; 0: not asked for yet */
+	_Atomic(struct emu_coll_view *) coll; /* NULL: not asked for yet */
 };
 
 struct nic_port_page {
@@ -198,6 +200,16 @@ glex_ret_t nic_ep_fd(struct glexi_ep *ep, int *fd_p);
 void nic_ep_fd_clear(struct glexi_ep *ep);
 glex_ret_t nic_ep_arm(struct glexi_ep *ep, uint32_t what);
 bool nic_host_interrupt(struct emu_host *host, struct emu_port *port);
+
+/* coll.c: collective requests */
+struct emu_coll_view *nic_host_coll(struct emu_host *host, struct emu_vport *port);
+/* What a list with collective requests may be: flags of one request, its data if it is an MP, GET apart. */
+glex_ret_t nic_coll_check(uint32_t flag, const void *mp_data, uint32_t len, bool mp);
+/* Room for n of them.  Anything but GLEX_SUCCESS: nothing of the list may be posted.  Under the post lock, as the rest. */
+glex_ret_t nic_coll_room(struct nic_ep *nep, uint32_t n);
+void nic_coll_push(struct nic_ep *nep, struct emu_desc *desc, uint32_t counter, const void *imm, uint32_t imm_len);
+/* Executes what was pushed, as far as its gates are open. */
+void nic_coll_run(struct nic_ep *nep);
 
 /* quota.c: false: a limit is in the way, which has been logged */
 bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len);

@@ -266,14 +266,25 @@ static int intr_fd_of(const struct nic_port_view *view)
 	return atomic_load_explicit(&view->intr_fd, memory_order_acquire) - 1; /* PEER-A1 */
 }
 
+/* The collective unit of a port goes with it.  Under dev->lock. */
+static void bury_coll(struct nic_device *dev, struct nic_port_view *view)
+{
+	struct emu_coll_view *coll = atomic_load_explicit(&view->coll, memory_order_acquire); /* PEER-A1 */
+
+	if (coll)
+		bury(dev, coll->coll, coll->coll->seg.total_size, coll, -1);
+}
+
 /* Under dev->lock. */
 static void replace_port(struct nic_device *dev, _Atomic(struct nic_port_view *) *at, struct nic_port_view *view)
 {
 	struct nic_port_view *old = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
 
 	atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
-	if (old && old->size)
-		bury(dev, old->view.port, old->size, old, intr_fd_of(old));
+	if (!old || !old->size)
+		return;
+	bury_coll(dev, old);
+	bury(dev, old->view.port, old->size, old, intr_fd_of(old));
 }
 
 static struct nic_port_view *resolve_port(struct nic_device *dev, struct nic_view *nic, uint32_t nic_id, uint32_t num)
@@ -318,6 +329,8 @@ void nic_peer_remove_port(struct nic_ep *nep)
 	/* Somebody may have found it closed already, and its number a new owner. */
 	if (nep->own && at && atomic_load_explicit(at, memory_order_acquire) == nep->own) /* PEER-A1 */
 		atomic_store_explicit(at, NULL, memory_order_release);			  /* PEER-R1 */
+	if (nep->own)
+		bury_coll(dev, nep->own);
 	bury(dev, nep->port.port, nep->port_size, nep->own, nep->own ? intr_fd_of(nep->own) : -1);
 	pthread_mutex_unlock(&dev->lock);
 	nic_empty_graveyard(dev);
@@ -445,6 +458,15 @@ static unsigned char *host_map(struct emu_host *host, uint64_t id, bool write, u
 	return view->base;
 }
 
+static void free_coll(struct nic_port_view *view)
+{
+	struct emu_coll_view *coll = atomic_load_explicit(&view->coll, memory_order_acquire); /* PEER-A1 */
+
+	if (coll)
+		munmap(coll->coll, coll->coll->seg.total_size);
+	free(coll);
+}
+
 static void free_ports(_Atomic(struct nic_port_view *) *port, uint32_t n)
 {
 	uint32_t i;
@@ -453,6 +475,7 @@ static void free_ports(_Atomic(struct nic_port_view *) *port, uint32_t n)
 		struct nic_port_view *view = atomic_load_explicit(&port[i], memory_order_acquire); /* PEER-A1 */
 
 		if (view) {
+			free_coll(view);
 			munmap(view->view.port, view->size);
 			if (intr_fd_of(view) >= 0)
 				close(intr_fd_of(view));
@@ -552,5 +575,6 @@ const struct emu_host_ops nic_host_ops = {
 	.read = host_read,
 	.write = host_write,
 	.wake = emu_host_wake,
+	.coll = nic_host_coll,
 	.interrupt = nic_host_interrupt,
 };

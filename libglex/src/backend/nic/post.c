@@ -13,6 +13,8 @@
  * So everything before a request is complete when it starts: FENCE costs nothing.
  * With GLEX_REORDER every endpoint has a queue, and requests past which others go
  * first are executed here (emulator/nic/reorder.h).
+ * Collective requests go into a queue of their own (coll.c), behind which no other
+ * request waits.
  *
  * Each call tries the usual case first: one small request to the last peer, from
  * and to regions seen before; emulator/nic/fast.h has it, and says which cache
@@ -27,7 +29,7 @@
 #include "cfg/log.h"
 #include "emulator/host/futex.h"
 
-#define COLL_FLAGS (~(GLEX_FLAG_COLL - 1))
+#define COLL_FLAGS ((int32_t)EMU_COLL_FLAGS)
 
 /* What the usual case knows about; FENCE asks for what is so anyway. */
 #define USUAL_FLAGS (GLEX_FLAG_FENCE | GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_REMOTE_EVT)
@@ -43,22 +45,9 @@ static __attribute__((noinline, cold)) void tell(struct nic_ep *nep, uint32_t op
 			 glex_error_req_status_str((enum glex_err_req_status)status));
 }
 
-static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const struct emu_desc *desc, int status)
-{
-	static const uint32_t op[] = {GLEX_ERR_OP_IMM_MP, GLEX_ERR_OP_IMM_RDMA_PUT, GLEX_ERR_OP_RDMA_PUT,
-				      GLEX_ERR_OP_RDMA_GET};
-	glex_ep_addr_t dst = {.v = desc->dst};
-
-	emu_report(&nep->host, &nep->port, desc, status);
-	if (nep->shuffle.window)
-		return; /* the engine reports at the same time: tell_new_errors has them in order */
-	tell(nep, op[desc->op], status, dst);
-	nep->err_logged++;
-}
-
 /*
- * Errors the DMA engine found are put on stderr by the owner, when it next
- * posts.  What the program has polled by then it knows.
+ * Errors that the DMA engine found, or who executed a collective request, are put
+ * on stderr by the owner, when it next posts such.  What the program has polled by then it knows.
  */
 static void tell_new_errors(struct nic_ep *nep)
 {
@@ -75,6 +64,20 @@ static void tell_new_errors(struct nic_ep *nep)
 			tell(nep, slot->op, (int)slot->status, dst);
 		nep->err_logged++;
 	}
+}
+
+static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const struct emu_desc *desc, int status)
+{
+	static const uint32_t op[] = {GLEX_ERR_OP_IMM_MP, GLEX_ERR_OP_IMM_RDMA_PUT, GLEX_ERR_OP_RDMA_PUT,
+				      GLEX_ERR_OP_RDMA_GET};
+	glex_ep_addr_t dst = {.v = desc->dst};
+
+	tell_new_errors(nep); /* of collective requests */
+	emu_report(&nep->host, &nep->port, desc, status);
+	if (nep->shuffle.window)
+		return; /* the engine reports at the same time: tell_new_errors has them in order */
+	tell(nep, op[desc->op], status, dst);
+	nep->err_logged++;
 }
 
 /* ---- the descriptor queue of NORMAL endpoints ------------------------------ */
@@ -135,7 +138,7 @@ bool nic_drain(struct glexi_ep *ep)
 
 /* ---- what a list may be ---------------------------------------------------- */
 
-/* How a list of n requests, all sound, is to be executed; or why it is not. */
+/* How a list of n requests, all sound, besides those that are collective, is to be executed; or why it is not. */
 enum course { HERE, QUEUED, REFUSED };
 
 static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_t *ret)
@@ -146,7 +149,7 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 	*ret = GLEX_SYS_ERR;
 	if (glexi_is_lost(ep->dev))
 		return REFUSED;
-	if (!nep->port.dq)
+	if (!nep->port.dq || n == 0)
 		return HERE;
 	tell_new_errors(nep);
 	used = dq_used(nep);
@@ -191,6 +194,22 @@ GLEXI_INLINE bool is_for_here(struct nic_ep *nep, enum course course, int32_t fl
 	return course == HERE || (GLEXI_UNLIKELY(nep->shuffle.window) && goes_first(nep, flag, small));
 }
 
+/* The same for n requests and colls collective ones. */
+static enum course choose_both(struct glexi_ep *ep, uint32_t n, uint32_t colls, bool small, glex_ret_t *ret)
+{
+	enum course course = choose(ep, n, small, ret);
+
+	if (GLEXI_LIKELY(!colls) || course == REFUSED)
+		return course;
+	tell_new_errors(ep->be);
+	*ret = nic_coll_room(ep->be, colls);
+	if (*ret == GLEX_SUCCESS)
+		return course;
+	if (*ret == GLEX_BUSY)
+		sched_yield();
+	return REFUSED;
+}
+
 /* How each posting call ends: rings for what was queued, lets others post. */
 static glex_ret_t finish(struct glexi_ep *ep, enum course course, glex_ret_t refusal, bool locked)
 {
@@ -223,14 +242,15 @@ GLEXI_INLINE glex_ret_t check_mp(const struct glex_imm_mp_req *req)
 {
 	if (GLEXI_UNLIKELY(req->len > EMU_MP_DATA || (req->len && !req->data)))
 		return GLEX_INVALID_PARAM;
-	return GLEXI_UNLIKELY(req->flag & COLL_FLAGS) ? GLEX_NOT_IMPLEMENTED : GLEX_SUCCESS;
+	return GLEXI_LIKELY(!(req->flag & COLL_FLAGS)) ? GLEX_SUCCESS
+						       : nic_coll_check((uint32_t)req->flag, req->data, req->len, true);
 }
 
 static void describe_mp(const struct glex_imm_mp_req *req, struct emu_desc *desc)
 {
 	memset(desc, 0, offsetof(struct emu_desc, imm));
 	desc->op = EMU_OP_MP;
-	desc->flag = (uint32_t)req->flag & (EMU_INTR_FLAGS | GLEX_FLAG_FENCE);
+	desc->flag = (uint32_t)req->flag & (EMU_INTR_FLAGS | GLEX_FLAG_FENCE | EMU_COLL_FLAGS);
 	desc->dst = req->rmt_ep_addr.v;
 	desc->len = req->len;
 }
@@ -269,17 +289,36 @@ static void queue_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 	dq_push(nep, &desc, req->data, req->len);
 }
 
-/* Checks a list; on failure *bad_p names the request. */
-#define CHECK_LIST(type, check, head, bad_p, n)                                                                        \
+/* Collective requests that follow on one another are executed together, or what stands behind them would wait. */
+#define RUN_LAST(nep, req)                                                                                             \
+	do {                                                                                                           \
+		if (!(req)->next || !((req)->next->flag & COLL_FLAGS))                                                 \
+			nic_coll_run(nep);                                                                             \
+	} while (0)
+
+static void coll_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_desc desc;
+
+	describe_mp(req, &desc);
+	glexi_count(&nep->host.by->tx_mp, 1);
+	nic_coll_push(nep, &desc, req->coll_counter, req->data, req->len);
+	RUN_LAST(nep, req);
+}
+
+/* Checks a list, counts its requests, those that are collective apart; on failure *bad_p names the request. */
+#define CHECK_LIST(type, check, head, bad_p, n, colls)                                                                 \
 	do {                                                                                                           \
 		type *r_;                                                                                              \
-		for (r_ = (head); r_; r_ = r_->next, (n)++) {                                                          \
+		for (r_ = (head); r_; r_ = r_->next) {                                                                 \
 			glex_ret_t ret_ = check(r_);                                                                   \
 			if (GLEXI_UNLIKELY(ret_ != GLEX_SUCCESS)) {                                                    \
 				if (bad_p)                                                                             \
 					*(bad_p) = r_;                                                                 \
 				return ret_;                                                                           \
 			}                                                                                              \
+			*(GLEXI_UNLIKELY(r_->flag & COLL_FLAGS) ? &(colls) : &(n)) += 1;                               \
 		}                                                                                                      \
 	} while (0)
 
@@ -288,15 +327,17 @@ static __attribute__((noinline)) glex_ret_t post_mps(struct glexi_ep *ep, struct
 {
 	struct glex_imm_mp_req *r;
 	enum course course;
-	uint32_t n = 0;
+	uint32_t n = 0, colls = 0;
 	glex_ret_t ret;
 	bool locked;
 
-	CHECK_LIST(struct glex_imm_mp_req, check_mp, req, bad, n);
+	CHECK_LIST(struct glex_imm_mp_req, check_mp, req, bad, n, colls);
 	locked = glexi_lock(&ep->post_lock);
-	course = choose(ep, n, true, &ret);
+	course = choose_both(ep, n, colls, true, &ret);
 	for (r = req; r && course != REFUSED; r = r->next) {
-		if (is_for_here(ep->be, course, r->flag, true))
+		if (GLEXI_UNLIKELY(r->flag & COLL_FLAGS))
+			coll_mp(ep, r);
+		else if (is_for_here(ep->be, course, r->flag, true))
 			send_mp_here(ep, r);
 		else
 			queue_mp(ep, r);
@@ -351,7 +392,8 @@ GLEXI_INLINE glex_ret_t check_imm(const struct glex_imm_rdma_req *req)
 	if (GLEXI_UNLIKELY(req->len > EMU_IMM_RDMA_DATA || (req->len && !req->data) ||
 			   (req->flag & GLEX_FLAG_REMOTE_EVT && !is_event(&req->rmt_evt))))
 		return GLEX_INVALID_PARAM;
-	return GLEXI_UNLIKELY(req->flag & COLL_FLAGS) ? GLEX_NOT_IMPLEMENTED : GLEX_SUCCESS;
+	return GLEXI_LIKELY(!(req->flag & COLL_FLAGS)) ? GLEX_SUCCESS
+						       : nic_coll_check((uint32_t)req->flag, NULL, req->len, false);
 }
 
 GLEXI_INLINE void take_event(uint64_t to[2], const glex_event_t *from, bool wanted)
@@ -402,20 +444,35 @@ static void put_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, bo
 		report(nep, &desc, status);
 }
 
+static void coll_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_desc desc;
+
+	describe_imm(req, &desc);
+	glexi_count(&nep->host.by->tx_imm_put, 1);
+	nic_coll_push(nep, &desc, req->coll_counter, req->data, req->len);
+	RUN_LAST(nep, req);
+}
+
 static __attribute__((noinline)) glex_ret_t post_imms(struct glexi_ep *ep, struct glex_imm_rdma_req *req,
 						      struct glex_imm_rdma_req **bad)
 {
 	struct glex_imm_rdma_req *r;
 	enum course course;
-	uint32_t n = 0;
+	uint32_t n = 0, colls = 0;
 	glex_ret_t ret;
 	bool locked;
 
-	CHECK_LIST(struct glex_imm_rdma_req, check_imm, req, bad, n);
+	CHECK_LIST(struct glex_imm_rdma_req, check_imm, req, bad, n, colls);
 	locked = glexi_lock(&ep->post_lock);
-	course = choose(ep, n, true, &ret);
-	for (r = req; r && course != REFUSED; r = r->next)
-		put_imm(ep, r, is_for_here(ep->be, course, r->flag, true));
+	course = choose_both(ep, n, colls, true, &ret);
+	for (r = req; r && course != REFUSED; r = r->next) {
+		if (GLEXI_UNLIKELY(r->flag & COLL_FLAGS))
+			coll_imm(ep, r);
+		else
+			put_imm(ep, r, is_for_here(ep->be, course, r->flag, true));
+	}
 	ret = finish(ep, course, ret, locked);
 	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
@@ -481,7 +538,8 @@ GLEXI_INLINE glex_ret_t check_form(const struct glex_rdma_req *req)
 			   (req->flag & GLEX_FLAG_LOCAL_EVT && !is_event(&req->local_evt))))
 		return GLEX_INVALID_PARAM;
 	if (GLEXI_UNLIKELY(req->flag & COLL_FLAGS))
-		return req->type == GLEX_RDMA_TYPE_GET ? GLEX_INVALID_PARAM : GLEX_NOT_IMPLEMENTED;
+		return req->type == GLEX_RDMA_TYPE_GET ? GLEX_INVALID_PARAM
+						       : nic_coll_check((uint32_t)req->flag, NULL, req->len, false);
 	return GLEX_SUCCESS;
 }
 
@@ -532,22 +590,38 @@ static void move_rdma(struct glexi_ep *ep, const struct glex_rdma_req *req, bool
 		report(nep, &desc, status);
 }
 
+static void coll_put(struct glexi_ep *ep, const struct glex_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_desc desc;
+
+	describe_rdma(req, &desc);
+	glexi_count(&nep->host.by->tx_put, 1);
+	glexi_count(&nep->host.by->tx_bytes, req->len);
+	nic_coll_push(nep, &desc, req->coll_counter, NULL, 0);
+	RUN_LAST(nep, req);
+}
+
 static __attribute__((noinline)) glex_ret_t post_rdmas(struct glexi_ep *ep, struct glex_rdma_req *req,
 						       struct glex_rdma_req **bad)
 {
 	struct nic_ep *nep = ep->be;
 	struct glex_rdma_req *r;
 	enum course course;
-	uint32_t n = 0;
+	uint32_t n = 0, colls = 0;
 	glex_ret_t ret;
 	bool locked;
 
 #define CHECK_RDMA(r) check_rdma(nep, r)
-	CHECK_LIST(struct glex_rdma_req, CHECK_RDMA, req, bad, n);
+	CHECK_LIST(struct glex_rdma_req, CHECK_RDMA, req, bad, n, colls);
 	locked = glexi_lock(&ep->post_lock);
-	course = choose(ep, n, false, &ret);
-	for (r = req; r && course != REFUSED; r = r->next)
-		move_rdma(ep, r, is_for_here(ep->be, course, r->flag, false));
+	course = choose_both(ep, n, colls, false, &ret);
+	for (r = req; r && course != REFUSED; r = r->next) {
+		if (GLEXI_UNLIKELY(r->flag & COLL_FLAGS))
+			coll_put(ep, r);
+		else
+			move_rdma(ep, r, is_for_here(ep->be, course, r->flag, false));
+	}
 	ret = finish(ep, course, ret, locked);
 	if (GLEXI_UNLIKELY(ret != GLEX_SUCCESS) && bad)
 		*bad = req;
