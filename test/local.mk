@@ -39,7 +39,8 @@ glex_stories = \
 	test/integ/72_glex_info.sh \
 	test/integ/73_debian_mpi.sh \
 	test/integ/75_mpi_stats.sh \
-	test/integ/76_mpi_limits.sh
+	test/integ/76_mpi_limits.sh \
+	test/integ/77_mpi_soak.sh
 # Guards of the source itself.
 glex_guards = \
 	test/ci/getenv.sh \
@@ -54,10 +55,10 @@ dist_check_SCRIPTS += $(glex_stories) $(glex_guards)
 TESTS += $(glex_stories)
 EXTRA_DIST += \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
-	test/lib/mpi.sh test/mpi/limits.c test/mpi/stats.c \
+	test/lib/mpi.sh test/mpi/limits.c test/mpi/soak.c test/mpi/stats.c \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
 	test/model/coll.pml test/model/dma.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
-	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh
+	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh test/mpich/soak.sh
 
 # The endpoint API, and stories about its processes.
 include test/api/api.mk
