@@ -77,7 +77,8 @@ static void publish(struct emu_host *host, struct emu_coll_view *from, const str
 	EMU_COLL_POINT();
 	atomic_store_explicit(&intent->filled, 1, memory_order_release); /* COLL-R5 */
 	EMU_COLL_POINT();
-	for (i = 0; i < claims->n; i++) {
+	/* What the owner sees last: then his gates have what belongs to it, and he may leave (nic_drain). */
+	for (i = claims->n; i-- > 0;) {
 		emu_ring_publish(claims->of[i].slot, claims->of[i].index);
 		EMU_COLL_POINT();
 	}
@@ -103,6 +104,7 @@ static uint16_t slot_flags(uint32_t flag)
 			  (flag & GLEX_FLAG_COLL_REDUCE ? EMU_SLOT_OPERAND : 0));
 }
 
+/* D is claimed last, so it is published first. */
 static int send_mp(struct emu_host *host, struct emu_coll_view *from, const struct emu_desc *desc, const void *data,
 		   struct emu_vport *to, struct emu_coll_view *unit)
 {

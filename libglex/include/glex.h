@@ -386,7 +386,8 @@ glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *
 glex_ret_t glex_create_ep(glex_device_handle_t dev, struct glex_ep_attr *attr, glex_ep_handle_t *ep);
 
 /*
- * Destroys it: queued requests are completed first; MPs and events not yet
+ * Destroys it: queued requests are completed first, but collective ones only if
+ * their gates are open: the others are dropped; MPs and events not yet
  * received are lost; its registrations are revoked; requests of others towards
  * it end with GLEX_ERR_STATUS_DEST_VP_STOP.  Pointers probed from it are invalid afterwards.
  */

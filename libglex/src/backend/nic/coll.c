@@ -120,3 +120,17 @@ void nic_coll_run(struct nic_ep *nep)
 {
 	emu_coll_turn(&nep->host, own_coll(nep));
 }
+
+bool nic_coll_drained(struct nic_ep *nep)
+{
+	struct emu_coll_view *coll =
+		nep->own ? atomic_load_explicit(&nep->own->coll, memory_order_acquire) : NULL; /* PEER-A1 */
+	bool locked;
+
+	if (!coll)
+		return true; /* this process has not needed it, so it has posted nothing */
+	locked = glexi_lock(&nep->ep->post_lock);
+	nic_coll_run(nep);
+	glexi_unlock(&nep->ep->post_lock, locked);
+	return atomic_load_explicit(&coll->coll->turn, memory_order_acquire) == 0; /* COLL-R3 */
+}

@@ -210,6 +210,8 @@ glex_ret_t nic_coll_room(struct nic_ep *nep, uint32_t n);
 void nic_coll_push(struct nic_ep *nep, struct emu_desc *desc, uint32_t counter, const void *imm, uint32_t imm_len);
 /* Executes what was pushed, as far as its gates are open. */
 void nic_coll_run(struct nic_ep *nep);
+/* The same for an endpoint that goes; false: somebody else is at it.  Not under the post lock. */
+bool nic_coll_drained(struct nic_ep *nep);
 
 /* quota.c: false: a limit is in the way, which has been logged */
 bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len);

@@ -122,12 +122,14 @@ static void dq_ring(struct nic_ep *nep)
 	emu_futex_wake(&engine->bell);
 }
 
+#define COLL_PATIENCE (1u << 20) /* yields, some seconds: who executes for us may be stopped */
+
 bool nic_drain(struct glexi_ep *ep)
 {
 	struct nic_ep *nep = ep->be;
 	uint32_t turns = 0;
 
-	while (nep->port.dq && dq_used(nep) != 0) {
+	while ((nep->port.dq && dq_used(nep) != 0) || (turns < COLL_PATIENCE && !nic_coll_drained(nep))) {
 		if (++turns % 1024 == 0 && glexi_device_check(ep->dev) != GLEX_SUCCESS)
 			return false;
 		sched_yield();
