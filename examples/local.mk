@@ -4,7 +4,9 @@ glex_examples = \
 	examples/02_put_event \
 	examples/03_get \
 	examples/04_chain \
-	examples/05_ring
+	examples/05_ring \
+	examples/06_group \
+	examples/07_triggered
 check_PROGRAMS += $(glex_examples)
 TESTS += $(glex_examples)
 
@@ -13,6 +15,8 @@ examples_02_put_event_LDADD = libglex/libglex.la
 examples_03_get_LDADD = libglex/libglex.la
 examples_04_chain_LDADD = libglex/libglex.la
 examples_05_ring_LDADD = libglex/libglex.la
+examples_06_group_LDADD = libglex/libglex.la
+examples_07_triggered_LDADD = libglex/libglex.la
 
 EXTRA_DIST += \
 	examples/README.md \

@@ -34,6 +34,8 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/core/error.c \
 	libglex/src/core/intr.c \
 	libglex/src/core/coll.c \
+	libglex/src/group/group.c \
+	libglex/src/group/tree.c \
 	libglex/src/core/config.c \
 	libglex/src/core/status.c \
 	libglex/src/backend/backend.h \
@@ -86,6 +88,7 @@ libglex_tools_glex_perf_SOURCES = \
 	libglex/tools/perf_base.c libglex/tools/perf_base.h libglex/tools/perf_bw.c libglex/tools/perf_lat.c \
 	libglex/tools/perf_options.c libglex/tools/perf_out.c libglex/tools/perf_plan.c libglex/tools/perf_rate.c \
 	libglex/tools/perf_raw.c libglex/tools/perf_raw.h libglex/tools/perf_side.c libglex/tools/perf_stream.h \
-	libglex/tools/perf_limit.c libglex/tools/perf_limit.h libglex/tools/perf_wake.c libglex/tools/perf_cost.c
+	libglex/tools/perf_limit.c libglex/tools/perf_limit.h libglex/tools/perf_wake.c libglex/tools/perf_cost.c \
+	libglex/tools/perf_coll.c
 libglex_tools_glex_perf_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -pthread
 libglex_tools_glex_perf_LDADD = libglex/libglex.la $(JANSSON_LIBS) -lpthread

@@ -243,6 +243,77 @@ struct glex_rcache_stats {
 
 glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *stats);
 
+/* ---- collectives of a group ------------------------------------------------- */
+
+enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1 };
+
+/*
+ * A tree over members 0 to n-1, member 0 being its root: the parent of `me` (0 for
+ * the root) and its children.  degree: children of each (k-ary, from 1), the base
+ * (k-nomial, from 2).  GLEX_INVALID_PARAM: no such tree, or somebody would have
+ * more than 32 children.
+ */
+glex_ret_t glex_group_tree(enum glex_group_shape shape, uint32_t n, uint32_t me, uint32_t degree, uint32_t *parent,
+			   uint32_t children[GLEX_COLL_MAX_BRANCH_DEGREE], uint32_t *count);
+
+typedef struct glex_group *glex_group_t;
+
+/* What the other members must know of one. */
+struct glex_group_card {
+	glex_ep_addr_t up;
+	glex_ep_addr_t down;
+	glex_mem_handle_t mh;
+	uint32_t key;
+	uint32_t reserved;
+};
+
+/*
+ * Barrier, broadcast and reductions of a group of endpoints, run by the NICs: once
+ * all members have begun one, it needs none of their processors.
+ *
+ * Each member opens its part, which creates two endpoints of this type, gives its
+ * card to all others by whatever means, and joins with all n cards, in the same
+ * order, shape and degree everywhere (degree 0: 8).  After the last member has
+ * joined they may begin; a member must not begin before all have opened.
+ * One thread at a time uses a group.
+ * glex_group_open: as glex_create_ep and glex_register_mem.
+ * glex_group_join: GLEX_INVALID_PARAM: no such tree, joined already, or not our card at `me`.
+ */
+glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, glex_group_t *group,
+			   struct glex_group_card *card);
+glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *cards, uint32_t n, uint32_t me,
+			   enum glex_group_shape shape, uint32_t degree);
+
+/* Ends it; the endpoints go, whatever the others do. */
+glex_ret_t glex_group_close(glex_group_t group);
+
+/*
+ * These begin a collective, and never wait; glex_group_wait ends it.  All members
+ * begin the same ones, in the same order.  What a result goes to must stay until
+ * then; what is sent is copied by the call.
+ *
+ * bcast: len bytes (up to 112) of member root's data; those of the others are written.
+ * reduce: count (up to 6) units; the result replaces those of root, or of all (allreduce).
+ * Values are combined in an order that does not depend on time: equal calls give equal bits.
+ * GLEX_BUSY: one has begun and not ended.  GLEX_INVALID_PARAM: not joined, too much
+ * data, no such root or operation.  GLEX_SYS_ERR: the device is lost, or the group
+ * broken: a member died, or left.
+ */
+glex_ret_t glex_group_barrier(glex_group_t group);
+glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint32_t len);
+glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units, uint32_t count,
+			     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
+glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
+				enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
+
+/*
+ * Waits until what was begun has ended; timeout in milliseconds as for
+ * glex_receive_mp.  GLEX_NO_MP: it has not.  GLEX_INVALID_PARAM: nothing was begun.
+ * GLEX_SYS_ERR: it never will, for a member is gone, which every member learns within
+ * seconds of waiting; only glex_group_close is left to do.
+ */
+glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

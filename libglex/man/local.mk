@@ -16,6 +16,7 @@ glex_man_pages = \
 	libglex/man/glex_probe_first_event.3 \
 	libglex/man/glex_poll_error_req.3 \
 	libglex/man/glex_coll.3 \
+	libglex/man/glex_group.3 \
 	libglex/man/glex_alloc.3 \
 	libglex/man/glex_ep_fd.3 \
 	libglex/man/glex_rcache_get.3 \
@@ -47,6 +48,15 @@ glex_man_aliases = \
 	libglex/man/glex_coll_compose_mp_reduce_data.3 \
 	libglex/man/glex_coll_decompose_mp_reduce_data.3 \
 	libglex/man/glex_coll_compose_mp_set_data.3 \
+	libglex/man/glex_group_open.3 \
+	libglex/man/glex_group_join.3 \
+	libglex/man/glex_group_close.3 \
+	libglex/man/glex_group_barrier.3 \
+	libglex/man/glex_group_bcast.3 \
+	libglex/man/glex_group_reduce.3 \
+	libglex/man/glex_group_allreduce.3 \
+	libglex/man/glex_group_wait.3 \
+	libglex/man/glex_group_tree.3 \
 	libglex/man/glex_ep_arm.3 \
 	libglex/man/glex_ep_poll_intr.3 \
 	libglex/man/glex_ep_poll_bad_packet.3 \

@@ -11,6 +11,7 @@
  *   perf_bw.c     windows of PUTs and GETs              > struct perf_test
  *   perf_rate.c   streams of mini-packets and PUTs     |
  *   perf_wake.c   waking a sleeper; computing meanwhile |
+ *   perf_coll.c   collectives by the NICs              |
  *   perf_cost.c   what opening takes in time and memory /
  *   perf_out.c    table and JSON lines
  *   perf_raw.c, perf_limit.c   the yardsticks        perf_base.c   what knows no GLEX
@@ -167,6 +168,9 @@ extern const struct perf_test perf_mp_rate, perf_imm_put_rate;
 /* perf_wake.c, perf_cost.c */
 extern const struct perf_test perf_wake_lat, perf_overlap, perf_open, perf_ep_mem, perf_rcache_hit;
 
+/* perf_coll.c */
+extern const struct perf_test perf_barrier, perf_bcast, perf_allreduce;
+
 /* perf_options.c.  Ends the process with a message where the options make no sense. */
 void perf_parse_options(int argc, char **argv, struct perf_options *opt_p);
 /* The tests asked for, one a call.  At first *at_p is opt->tests and *test_p NULL; false: there is no more. */
@@ -192,6 +196,9 @@ void perf_out_row(const struct perf_options *opt, const struct perf_row *row);
 
 void perf_side_open(struct perf_side *s, uint64_t half);
 void perf_side_close(struct perf_side *s);
+
+/* Gives ours, takes theirs. */
+void perf_side_swap(struct perf_side *s, const void *ours, void *theirs, size_t len);
 
 /* Both sides call it; it returns when both did.  Fails only when nobody gets on for the deadline. */
 void perf_side_meet(struct perf_side *s);

@@ -262,6 +262,12 @@ static void sock_write(struct perf_side *s, const void *buf, size_t len)
 		_exit(1);
 }
 
+void perf_side_swap(struct perf_side *s, const void *ours, void *theirs, size_t len)
+{
+	sock_write(s, ours, len);
+	sock_read(s, theirs, len);
+}
+
 void perf_side_meet(struct perf_side *s)
 {
 	uint8_t token = 0;
@@ -334,8 +340,7 @@ void perf_side_open(struct perf_side *s, uint64_t half)
 	     glex_register_mem(s->ep, s->mem, 2 * half, GLEX_MEM_READ | GLEX_MEM_WRITE, &s->mh));
 	card.mh = s->mh;
 	card.mem = (uintptr_t)s->mem;
-	sock_write(s, &card, sizeof(card));
-	sock_read(s, &s->peer, sizeof(s->peer));
+	perf_side_swap(s, &card, &s->peer, sizeof(s->peer));
 }
 
 void perf_side_close(struct perf_side *s)

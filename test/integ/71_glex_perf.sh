@@ -43,9 +43,9 @@ rows()
 	grep -c '^ *[0-9][0-9]* ' "$work/out"
 }
 
-all_tests="imm_put_lat put_lat put_poll_lat get_lat mp_lat mp_rate imm_put_rate put_bw get_bw put_bibw wake_lat"
+all_tests="imm_put_lat put_lat put_poll_lat get_lat mp_lat mp_rate imm_put_rate put_bw get_bw put_bibw wake_lat bcast"
 
-echo "1..28"
+echo "1..29"
 for way in alloc malloc huge; do
 	run -t all -m $way -n 256 -w 64 --check -s 8,64,1000,4K,128K
 	result $? "all tests, memory $way: every byte verified"

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_api_group.c - barrier, broadcast and reductions of a group: every root,
+ * shape and degree; what is refused; a member that computes, or dies.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/lib/side.h"
+
+#define MAX 8
+
+/* ---- trees ---------------------------------------------------------------------------- */
+
+/* For inner loops: an assertion of Check's writes to a file each time. */
+#define SURE(condition)                                                                                                \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			ck_abort_msg("%s", #condition);                                                                \
+	} while (0)
+
+START_TEST(tree__any_size_and_degree__each_member_has_one_way_to_the_root)
+{
+	uint32_t degree = (uint32_t)_i / 2 + 1, n, me, i, parent, up, count, counts, seen;
+	enum glex_group_shape shape = _i % 2 ? GLEX_GROUP_KNOMIAL : GLEX_GROUP_KARY;
+	uint32_t children[32], others[32];
+
+	for (n = 1; n <= 200; n++) {
+		/* Nobody has more children than the root. */
+		if (glex_group_tree(shape, n, 0, degree, &parent, children, &count) != GLEX_SUCCESS) {
+			ck_assert(shape == GLEX_GROUP_KNOMIAL && (degree == 1 || (degree > 17 && n > degree)));
+			continue;
+		}
+		for (me = 0, seen = 0; me < n; me++) {
+			SURE(glex_group_tree(shape, n, me, degree, &parent, children, &count) == GLEX_SUCCESS);
+			SURE(parent < me || (me == 0 && parent == 0));
+			for (i = 0; i < count; i++) {
+				SURE(children[i] > me && children[i] < n);
+				SURE(glex_group_tree(shape, n, children[i], degree, &up, others, &counts) ==
+				     GLEX_SUCCESS);
+				SURE(up == me);
+			}
+			seen += count;
+		}
+		ck_assert_uint_eq(seen, n - 1);
+	}
+}
+END_TEST
+
+START_TEST(tree__that_cannot_be__invalid)
+{
+	uint32_t parent, children[32], count;
+
+	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 0, 0, 2, &parent, children, &count), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 3, 2, &parent, children, &count), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 0, 0, &parent, children, &count), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 0, 33, &parent, children, &count), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_tree(GLEX_GROUP_KNOMIAL, 3, 0, 1, &parent, children, &count), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_tree(GLEX_GROUP_KNOMIAL, 2000, 0, 32, &parent, children, &count), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_tree((enum glex_group_shape)2, 3, 0, 2, &parent, children, &count), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 0, 2, NULL, children, &count), GLEX_INVALID_PARAM);
+}
+END_TEST
+
+/* ---- a group ------------------------------------------------------------------------------ */
+
+struct crowd {
+	uint32_t n, me, degree;
+	enum glex_group_shape shape;
+	enum glex_ep_type type;
+};
+
+static glex_device_handle_t dev;
+static glex_group_t group;
+
+static void open_group(struct glex_group_card *card, const struct crowd *c)
+{
+	OK(glex_open_device(0, &dev));
+	OK(glex_group_open(dev, c->type, &group, card));
+}
+
+static void close_group(void)
+{
+	OK(glex_group_close(group));
+	OK(glex_close_device(dev));
+}
+
+static double value_of(uint32_t round, uint32_t me)
+{
+	return (round + 1) / (me + 3.0);
+}
+
+/* Close to the sum, whatever the order; and its bits the same everywhere, which a reduction of them shows. */
+static void sum_up(const struct crowd *c, uint32_t round, bool all)
+{
+	union glex_coll_data_loc unit[6], low, high;
+	double want = 0, got;
+	uint32_t i;
+
+	for (i = 0; i < c->n; i++)
+		want += value_of(round, i);
+	memset(unit, 0, sizeof(unit));
+	for (i = 0; i < 6; i++)
+		unit[i].double_s.data = value_of(round, c->me) * (i + 1);
+	if (all)
+		OK(glex_group_allreduce(group, unit, 6, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_SUM_FLOAT));
+	else
+		OK(glex_group_reduce(group, round % c->n, unit, 6, GLEX_COLL_REDUCE_DATA_BITS_64,
+				     GLEX_COLL_REDUCE_SUM_FLOAT));
+	OK(glex_group_wait(group, WAIT_MS));
+	if (!all && c->me != round % c->n)
+		want = value_of(round, c->me);
+	for (i = 0; i < 6; i++) {
+		got = unit[i].double_s.data;
+		ck_assert(got > want * (i + 1) * (1 - 1e-12) && got < want * (i + 1) * (1 + 1e-12));
+	}
+	if (!all)
+		return;
+	low = high = unit[0];
+	OK(glex_group_allreduce(group, &low, 1, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_MINLOC_UNSIGNED));
+	OK(glex_group_wait(group, WAIT_MS));
+	OK(glex_group_allreduce(group, &high, 1, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_MAXLOC_UNSIGNED));
+	OK(glex_group_wait(group, WAIT_MS));
+	ck_assert_uint_eq(low.uint64_s.data, high.uint64_s.data);
+}
+
+static void find_greatest(const struct crowd *c, uint32_t round)
+{
+	uint32_t winner = round * 7 % c->n;
+	union glex_coll_data_loc unit = {.int32_s = {.data = c->me == winner ? 5 : -3, .location = c->me}};
+
+	OK(glex_group_allreduce(group, &unit, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_MAXLOC_SIGNED));
+	OK(glex_group_wait(group, WAIT_MS));
+	ck_assert_int_eq(unit.int32_s.data, 5);
+	ck_assert_uint_eq(unit.int32_s.location, winner);
+}
+
+static void spread(const struct crowd *c, uint32_t round)
+{
+	uint32_t root = round % c->n, len = round * 5 % 113;
+	unsigned char data[112];
+
+	memset(data, 0, sizeof(data));
+	if (c->me == root)
+		fill(data, len, round);
+	OK(glex_group_bcast(group, root, data, len));
+	OK(glex_group_wait(group, -1));
+	expect_filled(data, len, round);
+}
+
+static void take_part(const struct crowd *c)
+{
+	uint32_t round;
+
+	for (round = 0; round < 24; round++) {
+		OK(glex_group_barrier(group));
+		RETURNS(glex_group_barrier(group), GLEX_BUSY);
+		OK(glex_group_wait(group, WAIT_MS));
+		spread(c, round);
+		sum_up(c, round, true);
+		sum_up(c, round, false);
+		find_greatest(c, round);
+	}
+}
+
+static void join(const struct crowd *c, const struct glex_group_card *cards)
+{
+	RETURNS(glex_group_barrier(group), GLEX_INVALID_PARAM);
+	if (c->n > 1)
+		RETURNS(glex_group_join(group, cards, c->n, (c->me + 1) % c->n, c->shape, c->degree),
+			GLEX_INVALID_PARAM);
+	OK(glex_group_join(group, cards, c->n, c->me, c->shape, c->degree));
+	RETURNS(glex_group_join(group, cards, c->n, c->me, c->shape, c->degree), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_wait(group, 0), GLEX_INVALID_PARAM);
+}
+
+static void meet_all(int fd, const struct crowd *c)
+{
+	struct glex_group_card cards[MAX], card;
+
+	open_group(&card, c);
+	say(fd, &card, sizeof(card));
+	hear(fd, cards, sizeof(cards));
+	join(c, cards);
+}
+
+static void member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+
+	meet_all(fd, c);
+	take_part(c);
+	close_group();
+}
+
+static void start(struct crowd *c, struct peer *peer, void (*body)(int fd, void *arg))
+{
+	struct glex_group_card cards[MAX];
+	uint32_t i;
+
+	memset(cards, 0, sizeof(cards));
+	for (c->me = 1; c->me < c->n; c->me++)
+		peer[c->me] = peer_start(body, c);
+	c->me = 0;
+	open_group(&cards[0], c);
+	for (i = 1; i < c->n; i++)
+		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
+	for (i = 1; i < c->n; i++)
+		say(peer[i].fd, cards, sizeof(cards));
+	join(c, cards);
+}
+
+static const struct crowd crowds[] = {
+	{.n = 1},
+	{.n = 2, .type = GLEX_EP_TYPE_NORMAL},
+	{.n = 3, .degree = 1},
+	{.n = 5, .degree = 2},
+	{.n = 5, .degree = 2, .shape = GLEX_GROUP_KNOMIAL},
+	{.n = 6, .degree = 3, .type = GLEX_EP_TYPE_EMULATE},
+};
+
+START_TEST(group__of_processes__all_collectives_from_every_root)
+{
+	struct crowd c = crowds[_i];
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start(&c, peer, member);
+	take_part(&c);
+	for (i = 1; i < c.n; i++)
+		peer_join(&peer[i]);
+	close_group();
+}
+END_TEST
+
+START_TEST(group__wrong_arguments__invalid)
+{
+	union glex_coll_data_loc units[7];
+	struct glex_group_card card;
+	struct crowd c = {.n = 1};
+	unsigned char data[113];
+
+	memset(units, 0, sizeof(units));
+	open_group(&card, &c);
+	RETURNS(glex_group_join(group, &card, 1, 1, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_join(group, &card, 1, 0, GLEX_GROUP_KARY, 33), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_join(group, NULL, 1, 0, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
+	OK(glex_group_join(group, &card, 1, 0, GLEX_GROUP_KARY, 0));
+	RETURNS(glex_group_bcast(group, 1, data, 8), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_bcast(group, 0, data, 113), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_bcast(group, 0, NULL, 1), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_reduce(group, 1, units, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_BOR),
+		GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce(group, units, 7, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_BOR),
+		GLEX_INVALID_PARAM);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, 0));
+	RETURNS(glex_group_open(NULL, GLEX_EP_TYPE_FAST, &group, &card), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_close(NULL), GLEX_INVALID_PARAM);
+	close_group();
+}
+END_TEST
+
+/* ---- who is slow, and who is gone ------------------------------------------------------------ */
+
+static void late_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+
+	meet_all(fd, c);
+	meet(fd);
+	OK(glex_group_barrier(group));
+	meet(fd); /* it computes, and does not wait */
+	meet(fd);
+	OK(glex_group_wait(group, 0));
+	close_group();
+}
+
+START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
+{
+	struct crowd c = {.n = 4, .degree = 1};
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start(&c, peer, late_member);
+	OK(glex_group_barrier(group));
+	RETURNS(glex_group_wait(group, 0), GLEX_NO_MP);
+	RETURNS(glex_group_wait(group, 250), GLEX_NO_MP);
+	for (i = 1; i < c.n; i++) {
+		meet(peer[i].fd);
+		meet(peer[i].fd);
+	}
+	OK(glex_group_wait(group, 0)); /* whoever came last has done it all */
+	for (i = 1; i < c.n; i++) {
+		meet(peer[i].fd);
+		peer_join(&peer[i]);
+	}
+	close_group();
+}
+END_TEST
+
+#define DOOMED 2u
+
+static void doomed_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+
+	meet_all(fd, c);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	meet(fd);
+	if (c->me == DOOMED)
+		hear(fd, &(char){0}, 1); /* nothing, ever */
+	OK(glex_group_barrier(group));
+	RETURNS(glex_group_wait(group, -1), GLEX_SYS_ERR);
+	RETURNS(glex_group_wait(group, 0), GLEX_SYS_ERR);
+	RETURNS(glex_group_barrier(group), GLEX_SYS_ERR);
+	close_group();
+}
+
+START_TEST(group__a_member_dies__all_others_learn_it)
+{
+	struct crowd c = {.n = 6, .degree = 2, .shape = _i ? GLEX_GROUP_KNOMIAL : GLEX_GROUP_KARY};
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start(&c, peer, doomed_member);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	for (i = 1; i < c.n; i++)
+		meet(peer[i].fd);
+	peer_kill(&peer[DOOMED]);
+	OK(glex_group_barrier(group));
+	RETURNS(glex_group_wait(group, -1), GLEX_SYS_ERR);
+	for (i = 1; i < c.n; i++)
+		if (i != DOOMED)
+			peer_join(&peer[i]);
+	close_group();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("group");
+	TCase *tc = tcase_create("group");
+
+	own_job("group");
+	tcase_add_loop_test(tc, tree__any_size_and_degree__each_member_has_one_way_to_the_root, 0, 64);
+	tcase_add_test(tc, tree__that_cannot_be__invalid);
+	tcase_add_loop_test(tc, group__of_processes__all_collectives_from_every_root, 0,
+			    (int)(sizeof(crowds) / sizeof(crowds[0])));
+	tcase_add_test(tc, group__wrong_arguments__invalid);
+	tcase_add_test(tc, wait__somebody_has_not_begun__no_mp_and_then_success);
+	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0, 2);
+	suite_add_tcase(suite, tc);
+	return run_suite(suite);
+}
