@@ -4,16 +4,18 @@
 # 73_debian_mpi.sh - programs that Debian built for its own MPICH run over our
 # libmpich.so.12, by LD_LIBRARY_PATH and nothing else: NetPIPE (netpipe-mpich2)
 # and testers of ScaLAPACK (scalapack-mpi-test), where they are installed.
+src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/tap.sh
-. "$(dirname "$0")/../lib/tap.sh"
+. "$src/test/lib/tap.sh"
+# shellcheck source=test/lib/mpi.sh
+. "$src/test/lib/mpi.sh"
+need_mpi
 
-mpiexec=${GLEX_PREFIX:-/nonexistent}/bin/mpiexec
-need "$mpiexec"
 testers=$(dpkg -L scalapack-mpi-test 2>/dev/null | sed -n 's|/mpich-tests/xdlu$|/mpich-tests|p')
 netpipe=$(command -v NPmpich2)
 [ -n "$netpipe$testers" ] || need "netpipe-mpich2 or scalapack-mpi-test"
 
-export MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_NEMESIS_NETMOD=glex LD_LIBRARY_PATH=$GLEX_PREFIX/lib
+export LD_LIBRARY_PATH=$GLEX_PREFIX/lib
 cd "$work" || exit 99
 
 # over_glex RANKS PROGRAM [ARGUMENT...]: its libmpich is ours, and it runs
@@ -21,7 +23,7 @@ over_glex() {
 	local ranks=$1
 	shift
 	ldd "$1" | grep -F "libmpich.so.12 => $GLEX_PREFIX/" >out &&
-		timeout -k 5 120 "$mpiexec" -n "$ranks" "$@" >out 2>err
+		mpirun_ "$ranks" "$@" >out 2>err
 }
 
 # passed PROGRAM: the tester compared results, and none was wrong
