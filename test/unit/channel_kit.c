@@ -116,11 +116,22 @@ void start(unsigned seed, uint32_t credits, uint32_t blocks)
 	procs[1].temp_end.tx_tag = procs[0].temp_end.rx_tag = 30;
 }
 
+static LIST_HEAD(, message) undone = LIST_HEAD_INITIALIZER(undone);
+
+static void free_message(struct message *m)
+{
+	LIST_REMOVE(m, link);
+	free(m->bytes);
+	free(m);
+}
+
 void stop(void)
 {
 	for (int i = 0; i < PROCS; i++)
 		if (procs[i].ch)
 			glexch_close(procs[i].ch);
+	while (!LIST_EMPTY(&undone))
+		free_message(LIST_FIRST(&undone));
 	memset(procs, 0, sizeof(procs));
 	memset(&kit_params, 0, sizeof(kit_params));
 	kit_many = 0;
@@ -142,8 +153,7 @@ static int on_done(struct glexch_conn *conn, struct glexch_item *item, int faile
 	(void)conn;
 	m->end->done++;
 	m->end->failed_items += failed;
-	free(m->bytes);
-	free(m);
+	free_message(m);
 	return 0;
 }
 
@@ -153,6 +163,7 @@ void send_message(struct end *end, size_t n)
 	size_t head = n < 80 ? n / 2 : 80;
 	struct glexch_cursor cur;
 
+	LIST_INSERT_HEAD(&undone, m, link);
 	m->end = end;
 	m->bytes = malloc(n);
 	fill(m->bytes, end->tx_tag, end->sent, n);

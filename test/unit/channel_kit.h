@@ -14,6 +14,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define STEPS 400000
 #define PROCS 10
@@ -43,6 +44,7 @@ struct message {
 	struct iovec iov[3];
 	struct end *end;
 	uint8_t *bytes;
+	LIST_ENTRY(message) link; /* all that are not done: a destroyed connection gives nothing back */
 };
 
 extern struct proc procs[PROCS];

@@ -481,16 +481,21 @@ END_TEST
 
 /* ---- waiting ------------------------------------------------------------- */
 
+/* A busy machine may keep a wait from its core all the time that it has: then it never sleeps, and is done again. */
 #define SHORT 30 /* ms */
+#define TRIES 50
 
 START_TEST(wait__nothing_comes__no_mp_in_time_and_not_before)
 {
-	int64_t begin = unit_now_ns();
 	uint32_t len;
 	void *data;
 
-	ck_assert_int_eq(glex_probe_first_mp(&ep.pub, SHORT, NULL, &data, &len), GLEX_NO_MP);
-	ck_assert_int_ge(unit_now_ns() - begin, SHORT * INT64_C(1000000));
+	for (int n = 0; n < TRIES && !atomic_load(&sleeps); n++) {
+		int64_t begin = unit_now_ns();
+
+		ck_assert_int_eq(glex_probe_first_mp(&ep.pub, SHORT, NULL, &data, &len), GLEX_NO_MP);
+		ck_assert_int_ge(unit_now_ns() - begin, SHORT * INT64_C(1000000));
+	}
 	ck_assert_uint_gt(atomic_load(&sleeps), 0);
 }
 END_TEST
@@ -500,11 +505,13 @@ START_TEST(wait__only_discarded__sleeps_and_ends)
 {
 	uint32_t len, data;
 
-	die_in_mpq();
-	die_in_mpq();
-	ck_assert_int_eq(glex_receive_mp(&ep.pub, SHORT, NULL, &data, &len), GLEX_NO_MP);
+	for (uint32_t n = 0; n < TRIES && !atomic_load(&sleeps); n++) {
+		die_in_mpq();
+		die_in_mpq();
+		ck_assert_int_eq(glex_receive_mp(&ep.pub, SHORT, NULL, &data, &len), GLEX_NO_MP);
+		ck_assert_uint_eq(head_of(&ep.mpq), 2 * (n + 1));
+	}
 	ck_assert_uint_gt(atomic_load(&sleeps), 0);
-	ck_assert_uint_eq(head_of(&ep.mpq), 2);
 }
 END_TEST
 
