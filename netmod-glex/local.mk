@@ -7,6 +7,8 @@ netmod_glex_channel_libglexch_la_SOURCES = \
 	netmod-glex/channel/chan_priv.h \
 	netmod-glex/channel/conn.c \
 	netmod-glex/channel/credit.c \
+	netmod-glex/channel/er.c \
+	netmod-glex/channel/er_open.c \
 	netmod-glex/channel/rndv.c \
 	netmod-glex/channel/seq.c \
 	netmod-glex/channel/sr.c
@@ -40,6 +42,12 @@ TESTS += test/unit/test_channel_credit
 test_unit_test_channel_credit_SOURCES = test/unit/test_channel_credit.c $(glex_channel_kit)
 test_unit_test_channel_credit_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_credit_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+
+check_PROGRAMS += test/unit/test_channel_er
+TESTS += test/unit/test_channel_er
+test_unit_test_channel_er_SOURCES = test/unit/test_channel_er.c $(glex_channel_kit)
+test_unit_test_channel_er_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_er_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
 
 check_PROGRAMS += test/unit/test_channel_stats
 TESTS += test/unit/test_channel_stats

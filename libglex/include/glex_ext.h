@@ -138,8 +138,9 @@ glex_ret_t glex_ep_poll_bad_packet(glex_ep_handle_t ep, uint32_t *num, struct gl
 /*
  * The value in force of a numeric variable of glex_env(7): for the layers above,
  * which have their rows in the same table and so need no parser of their own.
- * Sizes in bytes, times in the unit of the row.  GLEX_INVALID_PARAM: no such
- * variable, or not a number.  Thread-safe, needs no device.
+ * Sizes in bytes, times in the unit of the row, a choice as its place in the
+ * list of them, from 0.  GLEX_INVALID_PARAM: no such variable, or not a number.
+ * Thread-safe, needs no device.
  */
 glex_ret_t glex_config_uint(const char *name, uint64_t *value_p);
 

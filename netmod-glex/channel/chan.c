@@ -4,7 +4,8 @@
  *
  * One round, in this order:
  *
- *      MPs      deliver what is in order, start GETs          at most GLEXCH_BATCH
+ *      rings    deliver what is in order
+ *      MPs      the same, start GETs                          at most GLEXCH_BATCH
  *      events   GETs done: deliver; blocks read: free         at most GLEXCH_BATCH
  *      rest     waiting GETs, the run queue, rendezvous       only if there are any
  *      discard  the slots of this round
@@ -86,6 +87,7 @@ glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 	ch->header = params->header;
 	ch->next_stream = glexch_some_number();
 	ch->wants_tail = &ch->wants;
+	glexch_er_plan(ch, params);
 	ret = glex_open_device(0, &ch->dev);
 	if (ret == GLEX_SUCCESS)
 		ret = glexch_create_ep(ch, params);
@@ -130,6 +132,7 @@ void glexch_close(struct glexch *ch)
 	glexch_rndv_close(ch);
 	if (ch->ep)
 		glex_destroy_ep(ch->ep);
+	glexch_er_free_all(ch);
 	if (ch->dev)
 		glex_close_device(ch->dev);
 	free(ch->hash);
@@ -263,7 +266,8 @@ int glexch_progress(struct glexch *ch)
 	int n;
 
 	ch->depth++;
-	n = glexch_poll_mps(ch);
+	n = ch->ers ? glexch_er_poll(ch) : 0;
+	n += glexch_poll_mps(ch);
 	n += glexch_poll_events(ch);
 	if (ch->runq.head || ch->gets || ch->wants || ch->unbound)
 		glexch_rest(ch);

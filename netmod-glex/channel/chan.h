@@ -10,6 +10,8 @@
  *
  *   sender                                     receiver
  *   up to 104 B   --- MP with the data ------------------>  on_data
+ *   little, much  --- PUT into a ring of the receiver --->  on_data, from the ring: er.c
+ *                     that this sender alone has
  *   more          --- MP naming a block ----------------->  takes a block of its own,
  *                 <-- RDMA GET of the block --------------  on_data when it has arrived
  *   any buffer    expose, tell the peer      ------------>  glexch_get into its place
@@ -62,6 +64,13 @@ struct glexch_ops {
 	void (*drained)(struct glexch_conn *conn);
 };
 
+/* Which channels are used. */
+enum glexch_mode {
+	GLEXCH_MODE_AUTO, /* an exclusive one for the peers that much is sent to, if there is room, the shared one else */
+	GLEXCH_MODE_SR,	  /* the shared one */
+	GLEXCH_MODE_ER,	  /* an exclusive one for every peer, as long as there is room */
+};
+
 struct glexch_params {
 	const struct glexch_ops *ops;
 	uint32_t key;	     /* of the endpoint */
@@ -72,6 +81,9 @@ struct glexch_params {
 	uint32_t sharers;    /* processes that share this one's memory table */
 	uint32_t
 		header; /* stream bytes that a header of glexch_try_short takes, at most GLEXCH_MP_BODY; as the peers' */
+	enum glexch_mode mode;
+	uint32_t er_max;   /* peers that can have an exclusive channel at a time */
+	uint32_t er_bytes; /* of one of its two rings, at least 4096; 0: of its own choice */
 };
 
 /* How to reach a process: what its card says. */
@@ -148,8 +160,8 @@ struct glexch_item {
 };
 
 /*
- * One MP, if it can go at once: a header of hdr_len bytes that takes room bytes
- * of the stream, then len bytes, room + len at most GLEXCH_MP_BODY.  1: sent.
+ * One packet, if it can go at once: a header of hdr_len bytes that takes room bytes
+ * of the stream, then len bytes.  1: sent.  0: not now, or it is too long.
  */
 int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 		     size_t len);

@@ -38,6 +38,8 @@ enum glexch_mp_type {
 	GLEXCH_MP_SHORT = 5,  /* sequenced: a header, to be filled up with zeros */
 	GLEXCH_MP_ASK = 6,    /* sequenced: give credits back that you do not need */
 	GLEXCH_MP_GIVE = 7,   /* sequenced, the answer: so many are given back */
+	GLEXCH_MP_SPLIT = 8,  /* sequenced: a header, to be filled up with zeros, and stream bytes */
+	GLEXCH_MP_ER = 9,     /* sequenced: enum glexch_er_word about the exclusive channel */
 };
 
 enum glexch_mp_flag {
@@ -91,13 +93,39 @@ struct glexch_hello {
 	uint8_t blob[GLEXCH_BLOB_MAX];
 };
 
+/* What is said about an exclusive channel: er_open.c. */
+enum glexch_er_word {
+	GLEXCH_ER_OPEN = 1,
+	GLEXCH_ER_ACCEPT,
+	GLEXCH_ER_REFUSE,
+	GLEXCH_ER_CLOSE,
+	GLEXCH_ER_CLOSED,
+	GLEXCH_ER_DONE,
+};
+
+struct glexch_er_mp {
+	uint32_t word;
+	uint32_t lines; /* OPEN and ACCEPT: of the ring of the sender of this */
+	uint64_t handle;
+	uint64_t mark; /* from which its marks follow */
+};
+
+/* The longest header with what follows it in one MP. */
+#define GLEXCH_SPLIT_ROOM (GLEXCH_MP_BODY - 1)
+
 struct glexch_mp {
 	struct glexch_mp_hdr hdr;
 	union {
 		uint8_t bytes[GLEXCH_MP_BODY];
 		struct glexch_block_ref block;
 		struct glexch_hello hello;
-		uint8_t given; /* GIVE */
+		uint8_t given;	/* GIVE */
+		uint16_t lines; /* CREDIT: of the ring, returned; may be absent */
+		struct glexch_er_mp er;
+		struct {
+			uint8_t header; /* bytes of it */
+			uint8_t bytes[GLEXCH_SPLIT_ROOM];
+		} split;
 	} u;
 };
 
@@ -161,6 +189,24 @@ enum glexch_slow {
 	GLEXCH_SLOW_STRANGER = 32, /* opened by the peer, whose introduction is still on its way */
 };
 
+/* Packets of the connection itself that wait for a credit; sent in this order. */
+enum glexch_say {
+	GLEXCH_SAY_GIVE = 1,
+	GLEXCH_SAY_DONE = 2,
+	GLEXCH_SAY_REFUSE = 4,
+	GLEXCH_SAY_CLOSED = 8,
+	GLEXCH_SAY_ACCEPT = 16,
+	GLEXCH_SAY_OPEN = 32,
+	GLEXCH_SAY_CLOSE = 64,
+};
+
+enum glexch_step {
+	GLEXCH_STEP_OK,
+	GLEXCH_STEP_NO_CREDIT, /* or room in the ring: its coming puts the connection on the run queue */
+	GLEXCH_STEP_NO_ROOM,
+	GLEXCH_STEP_FAILED,
+};
+
 enum glexch_place {
 	GLEXCH_NOWHERE,
 	GLEXCH_ON_RUNQ,
@@ -182,6 +228,8 @@ struct glexch_conn {
 	uint8_t place;	      /* enum glexch_place */
 	uint8_t delivering;
 	uint8_t tx_start;      /* credits that are not given back */
+	uint8_t to_say;	       /* enum glexch_say */
+	uint16_t er_mark;      /* tx_seq when its traffic was looked at last */
 	uint16_t bound : 1;    /* user is known */
 	uint16_t draining : 1; /* no credits are returned any more */
 	uint16_t owing : 1;    /* on the list of those that must get a credit MP */
@@ -190,7 +238,6 @@ struct glexch_conn {
 	uint16_t accepted : 1; /* opened by the peer alone */
 	uint16_t hot : 1;      /* heard of since the hand of credit.c came by */
 	uint16_t asked : 1;    /* for credits; the answer is to come */
-	uint16_t give : 1;     /* asked by the peer */
 	uint16_t unread : 1;   /* a credit MP of ours may not have been read */
 	uint16_t saw : 1;      /* to be told: one of the peer's has been read */
 	uint16_t paid : 1;     /* a foreign one: has its slots from mpq_pool, not from the room for strangers */
@@ -203,15 +250,54 @@ struct glexch_conn {
 	struct glexch_conn *hash_next;
 	struct glexch_conn *run_next;
 	struct glexch_conn *owing_next;
+	struct glexch_er *er; /* NULL: no exclusive channel */
 };
 
-_Static_assert(sizeof(struct glexch_conn) <= 128, "what a connection costs");
+_Static_assert(sizeof(struct glexch_conn) <= 136, "what a connection costs");
 
 /* What is remembered of a connection destroyed while its peer may still send. */
 struct glexch_grave {
 	struct glexch_grave *next;
 	uint64_t peer;
 	uint32_t stream;
+};
+
+/* ---- exclusive channels --------------------------------------------------- */
+
+#define GLEXCH_LINE	  64u
+#define GLEXCH_ER_GATHER  512u /* up to so many bytes are handed over together with their header */
+#define GLEXCH_ER_INLINE  80u  /* stream bytes beside the header of a record: 96 are an immediate PUT */
+#define GLEXCH_ER_IMM	  96u
+#define GLEXCH_ER_NOTICES 3u /* credit MPs that return lines and may be unread */
+
+enum glexch_er_state {
+	GLEXCH_ER_OPENING,
+	GLEXCH_ER_ACCEPTING, /* until ACCEPT is sent */
+	GLEXCH_ER_UP,
+	GLEXCH_ER_CLOSING, /* CLOSE is said: nothing more is sent here */
+	GLEXCH_ER_LEAVING, /* CLOSED is said, or the peer said CLOSE too: waits for DONE */
+	GLEXCH_ER_RETIRED, /* the connection has been destroyed */
+};
+
+/* One end of a pair of rings: er.c. */
+struct glexch_er {
+	struct glexch_er *next;
+	struct glexch_conn *conn;
+	enum glexch_er_state state;
+	uint32_t lines; /* of a ring here, tail and all */
+	uint8_t *rx_ring;
+	uint8_t *tx_copy; /* of the ring of the peer, as far as it has been written */
+	uint64_t rx_mark; /* that the next record here must have */
+	uint64_t tx_mark;
+	uint32_t rx_line; /* where it will be */
+	uint32_t rx_owed; /* lines read and not returned */
+	uint32_t tx_line;
+	uint32_t tx_free; /* lines of the ring of the peer that may be written */
+	uint32_t tx_lines;
+	uint32_t used; /* records since the hand came by */
+	uint32_t idle; /* visits of it without any */
+	glex_mem_handle_t tx_ring;
+	glex_mem_handle_t mh; /* of both rings here */
 };
 
 struct glexch_connq {
@@ -251,10 +337,17 @@ struct glexch {
 	uint32_t key;
 	uint32_t full_grant;
 	uint32_t start_grant;
-	uint32_t mpq_pool;  /* slots of the MPQ promised to nobody */
-	uint32_t strangers; /* of GLEXCH_FOREIGN_MAX, those that are free */
-	uint32_t header;    /* what a header takes in the stream */
-	uint32_t thirst;    /* rounds of looking for credits that nobody needs */
+	uint32_t mpq_pool;     /* slots of the MPQ promised to nobody */
+	uint32_t strangers;    /* of GLEXCH_FOREIGN_MAX, those that are free */
+	uint32_t header;       /* what a header takes in the stream */
+	struct glexch_er *ers; /* all that have rings */
+	uint32_t er_count;
+	uint32_t er_changes; /* of that list */
+	uint32_t er_max;
+	uint32_t er_lines; /* of a ring */
+	uint32_t er_after; /* packets, after which a peer gets one */
+	uint32_t er_wants; /* somebody found no room: those unused are closed */
+	uint32_t thirst;   /* rounds of looking for credits that nobody needs */
 	int closing;
 	uint32_t hand; /* the bucket of the hash that is looked after next */
 	uint32_t next_chan;
@@ -298,6 +391,7 @@ uint32_t glexch_credit_plan(struct glexch *ch, uint32_t peers, uint32_t credits,
 int glexch_credit_open(struct glexch_conn *conn);
 void glexch_credit_close(struct glexch_conn *conn);
 void glexch_credit_owe(struct glexch_conn *conn);
+void glexch_credit_due(struct glexch_conn *conn);
 void glexch_credit_more(struct glexch_conn *conn);
 int glexch_credit_given(struct glexch_conn *conn, uint32_t n);
 uint8_t glexch_credit_spare(const struct glexch_conn *conn);
@@ -344,13 +438,46 @@ static inline uint8_t *glexch_block_mem(const struct glexch *ch, const struct gl
 	return ch->pool + glexch_block_offset(ch, set, index);
 }
 
+/* ---- er.c, er_open.c ------------------------------------------------------ */
+
+/* Where records start: behind lies a tail, as long as the longest record. */
+static inline uint32_t glexch_er_starts(uint32_t lines)
+{
+	return lines - lines / 4;
+}
+
+static inline int glexch_er_usable(const struct glexch_conn *conn)
+{
+	return conn->er && conn->er->state == GLEXCH_ER_UP;
+}
+
+int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
+			size_t len);
+enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *cur);
+int glexch_er_poll(struct glexch *ch);
+void glexch_er_returned(struct glexch_conn *conn, uint32_t lines);
+int glexch_er_lines_due(const struct glexch_conn *conn);
+
+void glexch_er_plan(struct glexch *ch, const struct glexch_params *params);
+void glexch_er_consider(struct glexch_conn *conn);
+void glexch_er_hear(struct glexch_conn *conn, const struct glexch_er_mp *er);
+int glexch_er_describe(struct glexch_conn *conn, enum glexch_say say, struct glexch_er_mp *er);
+void glexch_er_said(struct glexch_conn *conn, enum glexch_say say);
+void glexch_er_cool(struct glexch_conn *conn);
+void glexch_er_leave(struct glexch_conn *conn, int failed);
+void glexch_er_free_all(struct glexch *ch);
+
 /* ---- sr.c ---------------------------------------------------------------- */
 
 glex_ret_t glexch_post_mp(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len);
 int glexch_sr_control(struct glexch_conn *conn, enum glexch_mp_type type, uint8_t value);
 void glexch_sr_wake(struct glexch_conn *conn);
 void glexch_sr_probe(struct glexch_conn *conn);
-void glexch_data_short(struct glexch_conn *conn, const void *bytes, size_t len);
+void glexch_say(struct glexch_conn *conn, enum glexch_say what);
+void glexch_data_short(struct glexch_conn *conn, const void *header, size_t header_len, const void *bytes, size_t len);
+void glexch_cursor_copy(struct glexch_cursor *cur, uint8_t *dst, size_t n);
+void glexch_sr_hand_over(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len);
+void glexch_sr_take(struct glexch_conn *conn, uint8_t credits, int saw);
 void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, uint32_t len);
 void glexch_sr_run(struct glexch *ch);
 void glexch_sr_kick(struct glexch_conn *conn);

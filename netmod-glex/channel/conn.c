@@ -303,6 +303,7 @@ void glexch_conn_destroy(struct glexch_conn *conn)
 	glexch_sr_drop(conn, 0);
 	glexch_rndv_drop(conn, 0);
 	glexch_block_forget(conn, 0);
+	glexch_er_leave(conn, 0);
 	glexch_seq_drop(conn);
 	glexch_credit_close(conn);
 	if (!conn->bound)
@@ -329,6 +330,7 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why)
 	conn->slow |= GLEXCH_SLOW_FAILED;
 	conn->ch->stats.peers_failed++;
 	glexch_block_forget(conn, 1);
+	glexch_er_leave(conn, 1);
 	glexch_seq_drop(conn);
 	glexch_sr_drop(conn, 1); /* I2 */
 	glexch_rndv_drop(conn, 1);
@@ -369,6 +371,7 @@ void glexch_conn_tend(struct glexch *ch)
 	uint32_t i;
 
 	ch->thirst -= ch->thirst < GLEXCH_TEND_BUCKETS ? ch->thirst : GLEXCH_TEND_BUCKETS;
+	ch->er_wants -= ch->er_wants < GLEXCH_TEND_BUCKETS ? ch->er_wants : GLEXCH_TEND_BUCKETS;
 	for (i = 0; ch->hash && i < GLEXCH_TEND_BUCKETS; i++) {
 		struct glexch_conn *conn = ch->hash[ch->hand++ & ch->hash_mask];
 
@@ -376,7 +379,8 @@ void glexch_conn_tend(struct glexch *ch)
 			if (conn->slow & GLEXCH_SLOW_FAILED)
 				continue;
 			glexch_credit_cool(conn);
-			if ((conn->slow & GLEXCH_SLOW_QUEUE) && !conn->credits && conn->bound)
+			glexch_er_cool(conn);
+			if ((conn->slow & GLEXCH_SLOW_QUEUE) && conn->bound)
 				glexch_sr_probe(conn);
 			if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 				break; /* the list may have changed */

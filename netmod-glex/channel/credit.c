@@ -116,12 +116,17 @@ void glexch_credit_close(struct glexch_conn *conn)
 	conn->owing = 0;
 }
 
+static int glexch_credit_is_due(const struct glexch_conn *conn)
+{
+	return conn->owed >= glexch_threshold(conn) || glexch_er_lines_due(conn);
+}
+
 /* Puts the connection on the list of those that get a credit MP, if it is due. */
-static void glexch_credit_due(struct glexch_conn *conn)
+void glexch_credit_due(struct glexch_conn *conn)
 {
 	struct glexch *ch = conn->ch;
 
-	if (conn->owed < glexch_threshold(conn) || conn->owing || conn->draining)
+	if (conn->owing || conn->draining || !glexch_credit_is_due(conn))
 		return;
 	conn->owing = 1;
 	conn->owing_next = ch->owing;
@@ -137,19 +142,24 @@ void glexch_credit_owe(struct glexch_conn *conn)
 
 static glex_ret_t glexch_credit_send(struct glexch_conn *conn)
 {
+	int tell = conn->owed >= glexch_threshold(conn); /* I2 speaks of these */
+	uint32_t lines = conn->er ? conn->er->rx_owed : 0;
 	struct glexch_mp mp;
-	uint16_t owed = conn->owed;
 	glex_ret_t ret;
 
-	mp.hdr.type = GLEXCH_MP_CREDIT | GLEXCH_MP_ANSWER;
-	mp.hdr.credits = (uint8_t)owed;				/* I4 */
+	mp.hdr.type = (uint8_t)(GLEXCH_MP_CREDIT | GLEXCH_MP_ANSWER | (tell ? GLEXCH_MP_MORE : 0));
+	mp.hdr.credits = (uint8_t)conn->owed;			/* I4 */
 	mp.hdr.seq = (uint16_t)glexch_tag_stream(conn->rx_tag); /* what it is for */
 	mp.hdr.tag = conn->tx_tag;
-	ret = glexch_post_mp(conn, &mp, 0);
+	mp.u.lines = (uint16_t)lines;
+	ret = glexch_post_mp(conn, &mp, lines ? sizeof(mp.u.lines) : 0);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	conn->owed = 0;
-	conn->unread = 1;
+	if (lines)
+		conn->er->rx_owed = 0;
+	if (tell)
+		conn->unread = 1;
 	conn->ch->stats.credit_mps++;
 	return GLEX_SUCCESS;
 }
@@ -161,7 +171,7 @@ void glexch_credit_flush(struct glexch *ch)
 
 	while (*p) {
 		struct glexch_conn *conn = *p;
-		int due = conn->owed >= glexch_threshold(conn) && conn->heard && !conn->draining; /* I2, I5 */
+		int due = glexch_credit_is_due(conn) && conn->heard && !conn->draining; /* I2, I5 */
 
 		if (due && !(conn->slow & GLEXCH_SLOW_FAILED) && glexch_credit_send(conn) == GLEX_BUSY) {
 			p = &conn->owing_next;

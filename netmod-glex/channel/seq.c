@@ -103,17 +103,18 @@ static void glexch_seq_hand_over(struct glexch_conn *conn, struct glexch_rx *rx)
 {
 	switch (rx->mp.hdr.type & GLEXCH_MP_TYPE) {
 	case GLEXCH_MP_DATA:
-		conn->ch->ops->data(conn, rx->mp.u.bytes, rx->body_len);
-		break;
 	case GLEXCH_MP_SHORT:
-		glexch_data_short(conn, rx->mp.u.bytes, rx->body_len);
+	case GLEXCH_MP_SPLIT:
+		glexch_sr_hand_over(conn, &rx->mp, rx->body_len);
 		break;
 	case GLEXCH_MP_BLOCK:
 		glexch_seq_block(conn, rx);
 		break;
 	case GLEXCH_MP_ASK:
-		conn->give = 1;
-		glexch_sr_wake(conn);
+		glexch_say(conn, GLEXCH_SAY_GIVE);
+		break;
+	case GLEXCH_MP_ER:
+		glexch_er_hear(conn, &rx->mp.u.er);
 		break;
 	case GLEXCH_MP_GIVE:
 		if (!glexch_credit_given(conn, rx->mp.u.given))

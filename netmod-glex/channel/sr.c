@@ -21,16 +21,10 @@
  */
 #include "chan_priv.h"
 
-#define GLEXCH_SPLIT_MAX  (5u * GLEXCH_MP_BODY)
-#define GLEXCH_BUSY_TRIES 64
-#define GLEXCH_RUN_MAX	  16 /* connections served in one round */
-
-enum glexch_step {
-	GLEXCH_STEP_OK,
-	GLEXCH_STEP_NO_CREDIT,
-	GLEXCH_STEP_NO_ROOM,
-	GLEXCH_STEP_FAILED,
-};
+#define GLEXCH_SPLIT_MAX    (5u * GLEXCH_MP_BODY)
+#define GLEXCH_BUSY_TRIES   64
+#define GLEXCH_BLOCKS_SPARE 1  /* are left to those who have nothing but blocks */
+#define GLEXCH_RUN_MAX	    16 /* connections served in one round */
 
 /* ---- cursor -------------------------------------------------------------- */
 
@@ -46,7 +40,7 @@ void glexch_cursor_init(struct glexch_cursor *cur, const struct iovec *iov, int 
 }
 
 /* Copies the next n bytes to dst, or just skips them. */
-static void glexch_cursor_copy(struct glexch_cursor *cur, uint8_t *dst, size_t n)
+void glexch_cursor_copy(struct glexch_cursor *cur, uint8_t *dst, size_t n)
 {
 	cur->left -= n;
 	while (n) {
@@ -105,6 +99,8 @@ static enum glexch_step glexch_sr_post(struct glexch_conn *conn, struct glexch_m
 		conn->tx_seq++;
 		conn->credits--;
 		conn->saw = 0;
+		if ((uint16_t)(conn->tx_seq - conn->er_mark) == conn->ch->er_after && conn->ch->er_max)
+			glexch_er_consider(conn);
 		return GLEXCH_STEP_OK;
 	}
 	if (ret == GLEX_BUSY)
@@ -184,13 +180,19 @@ static enum glexch_step glexch_sr_block(struct glexch_conn *conn, struct glexch_
 	return step;
 }
 
-/* A packet of the connection itself.  0: not now. */
+static enum glexch_step glexch_sr_ready(const struct glexch_conn *conn)
+{
+	if (conn->slow & (GLEXCH_SLOW_HELLO | GLEXCH_SLOW_STRANGER | GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
+		return GLEXCH_STEP_FAILED;
+	return conn->credits ? GLEXCH_STEP_OK : GLEXCH_STEP_NO_CREDIT;
+}
+
+/* A packet of the connection itself, with a small number.  0: not now. */
 int glexch_sr_control(struct glexch_conn *conn, enum glexch_mp_type type, uint8_t value)
 {
 	struct glexch_mp mp;
 
-	if (!conn->credits ||
-	    (conn->slow & (GLEXCH_SLOW_HELLO | GLEXCH_SLOW_STRANGER | GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)))
+	if (glexch_sr_ready(conn) != GLEXCH_STEP_OK)
 		return 0;
 	glexch_sr_header(conn, &mp, type);
 	mp.u.given = value;
@@ -202,13 +204,47 @@ static enum glexch_step glexch_sr_give(struct glexch_conn *conn)
 {
 	uint8_t n = glexch_credit_spare(conn);
 
-	if (!conn->credits)
-		return GLEXCH_STEP_NO_CREDIT;
 	if (!glexch_sr_control(conn, GLEXCH_MP_GIVE, n))
 		return conn->slow & GLEXCH_SLOW_FAILED ? GLEXCH_STEP_FAILED : GLEXCH_STEP_NO_ROOM;
 	conn->credits = (uint16_t)(conn->credits - n);
-	conn->give = 0;
 	return GLEXCH_STEP_OK;
+}
+
+static enum glexch_step glexch_sr_say_er(struct glexch_conn *conn, enum glexch_say what)
+{
+	struct glexch_mp mp;
+	enum glexch_step step;
+
+	glexch_sr_header(conn, &mp, GLEXCH_MP_ER);
+	if (!glexch_er_describe(conn, what, &mp.u.er))
+		return GLEXCH_STEP_OK;
+	step = glexch_sr_post(conn, &mp, sizeof(mp.u.er));
+	if (step == GLEXCH_STEP_OK)
+		glexch_er_said(conn, what);
+	return step;
+}
+
+/* Sends what the connection has to say for itself. */
+static enum glexch_step glexch_sr_say(struct glexch_conn *conn)
+{
+	enum glexch_step step = GLEXCH_STEP_OK;
+
+	while (conn->to_say && (step = glexch_sr_ready(conn)) == GLEXCH_STEP_OK) {
+		enum glexch_say what = (enum glexch_say)(conn->to_say & -conn->to_say);
+
+		step = what == GLEXCH_SAY_GIVE ? glexch_sr_give(conn) : glexch_sr_say_er(conn, what);
+		if (step != GLEXCH_STEP_OK)
+			break;
+		conn->to_say &= (uint8_t)~what;
+	}
+	return step;
+}
+
+/* Has it sent as soon as possible, by the next round. */
+void glexch_say(struct glexch_conn *conn, enum glexch_say what)
+{
+	conn->to_say |= (uint8_t)what;
+	glexch_sr_wake(conn);
 }
 
 /*
@@ -229,9 +265,17 @@ void glexch_sr_probe(struct glexch_conn *conn)
 		glexch_conn_fail(conn, glex_error_str(ret));
 }
 
-/* Sends one packet of what is left at cur. */
+/* Sends one packet of what is left at cur.  Much of it does not wait for room in the ring, if there is a block. */
 static enum glexch_step glexch_sr_step(struct glexch_conn *conn, struct glexch_cursor *cur)
 {
+	if (glexch_er_usable(conn)) {
+		enum glexch_step step = glexch_er_step(conn, cur);
+
+		if (step != GLEXCH_STEP_NO_CREDIT || cur->left <= GLEXCH_SPLIT_MAX || !conn->credits ||
+		    conn->ch->tx.free <= GLEXCH_BLOCKS_SPARE)
+			return step;
+		return glexch_sr_block(conn, cur);
+	}
 	if (!conn->credits)
 		return GLEXCH_STEP_NO_CREDIT;
 	if (conn->slow & GLEXCH_SLOW_HELLO)
@@ -243,25 +287,46 @@ static enum glexch_step glexch_sr_step(struct glexch_conn *conn, struct glexch_c
 
 /* ---- sending now --------------------------------------------------------- */
 
+/* Fills in a header and what follows it.  0: that is too long; the length of the body else. */
+static size_t glexch_sr_short(struct glexch_conn *conn, struct glexch_mp *mp, const void *hdr, size_t hdr_len,
+			      size_t room, const void *data, size_t len)
+{
+	if (room == conn->ch->header && !len) {
+		glexch_sr_header(conn, mp, GLEXCH_MP_SHORT);
+		memcpy(mp->u.bytes, hdr, hdr_len);
+		return hdr_len;
+	}
+	if (room == conn->ch->header && hdr_len + len <= GLEXCH_SPLIT_ROOM) {
+		glexch_sr_header(conn, mp, GLEXCH_MP_SPLIT);
+		mp->u.split.header = (uint8_t)hdr_len;
+		memcpy(mp->u.split.bytes, hdr, hdr_len);
+		memcpy(mp->u.split.bytes + hdr_len, data, len);
+		return 1 + hdr_len + len;
+	}
+	if (room + len > GLEXCH_MP_BODY)
+		return 0;
+	glexch_sr_header(conn, mp, GLEXCH_MP_DATA);
+	memcpy(mp->u.bytes, hdr, hdr_len);
+	memset(mp->u.bytes + hdr_len, 0, room - hdr_len);
+	if (len)
+		memcpy(mp->u.bytes + room, data, len);
+	return room + len;
+}
+
 int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 		     size_t len)
 {
-	size_t body = room + len;
 	struct glexch_mp mp;
+	size_t body;
 
-	if (conn->slow || !conn->credits) /* I1 */
+	if (conn->slow) /* I1 */
 		return 0;
-	memcpy(mp.u.bytes, hdr, hdr_len);
-	if (!len && room == conn->ch->header) {
-		glexch_sr_header(conn, &mp, GLEXCH_MP_SHORT);
-		body = hdr_len;
-	} else {
-		glexch_sr_header(conn, &mp, GLEXCH_MP_DATA);
-		memset(mp.u.bytes + hdr_len, 0, room - hdr_len);
-		if (len)
-			memcpy(mp.u.bytes + room, data, len);
-	}
-	if (glexch_sr_post(conn, &mp, (uint32_t)body) != GLEXCH_STEP_OK)
+	if (glexch_er_usable(conn))
+		return glexch_er_try_short(conn, hdr, hdr_len, room, data, len);
+	if (!conn->credits)
+		return 0;
+	body = glexch_sr_short(conn, &mp, hdr, hdr_len, room, data, len);
+	if (!body || glexch_sr_post(conn, &mp, (uint32_t)body) != GLEXCH_STEP_OK)
 		return 0;
 	glexch_count(conn->ch, GLEXCH_WAY_SR_MP, room + len);
 	return 1;
@@ -327,7 +392,7 @@ void glexch_sr_wake(struct glexch_conn *conn)
 /* Something it may have waited for has come. */
 void glexch_sr_kick(struct glexch_conn *conn)
 {
-	if ((conn->slow & GLEXCH_SLOW_QUEUE) || conn->give)
+	if ((conn->slow & GLEXCH_SLOW_QUEUE) || conn->to_say)
 		glexch_runq_add(conn);
 }
 
@@ -371,8 +436,11 @@ static enum glexch_step glexch_queue_run(struct glexch_conn *conn)
 	conn->slow |= GLEXCH_SLOW_ACTIVE;
 	if ((conn->slow & GLEXCH_SLOW_HELLO) && conn->credits)
 		step = glexch_sr_hello(conn);
-	if (conn->give && step == GLEXCH_STEP_OK)
-		step = glexch_sr_give(conn);
+	if (conn->to_say && step == GLEXCH_STEP_OK) {
+		step = glexch_sr_say(conn);
+		if (step == GLEXCH_STEP_NO_CREDIT && glexch_er_usable(conn))
+			step = GLEXCH_STEP_OK; /* the queue can go on without */
+	}
 	while (conn->tx_head && step == GLEXCH_STEP_OK && !(conn->slow & gone)) {
 		struct glexch_cursor *cur = &conn->tx_head->cur;
 
@@ -396,7 +464,7 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item)
 		return;
 	}
 	glexch_queue_push(conn, item);
-	if (conn->credits) {
+	if (conn->credits || glexch_er_usable(conn)) {
 		conn->ch->stats.room_waits++;
 		glexch_runq_add(conn);
 	} else {
@@ -462,6 +530,10 @@ static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, u
 	case GLEXCH_MP_ASK:
 	case GLEXCH_MP_GIVE:
 		return body == sizeof(mp->u.given);
+	case GLEXCH_MP_SPLIT:
+		return body >= 1 && mp->u.split.header <= body - 1 && mp->u.split.header <= ch->header;
+	case GLEXCH_MP_ER:
+		return body == sizeof(mp->u.er);
 	case GLEXCH_MP_BLOCK:
 		return body >= GLEXCH_BLOCK_FIXED && mp->u.block.len > 0 && mp->u.block.len <= ch->block_size;
 	case GLEXCH_MP_HELLO:
@@ -474,24 +546,42 @@ static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, u
 	}
 }
 
-/* Hands a header over that came without its zeros. */
-void glexch_data_short(struct glexch_conn *conn, const void *bytes, size_t len)
+/* Hands a header over that came without its zeros, and len bytes behind it, up to GLEXCH_ER_GATHER. */
+void glexch_data_short(struct glexch_conn *conn, const void *header, size_t header_len, const void *bytes, size_t len)
 {
-	uint64_t whole[(GLEXCH_MP_BODY + 7) / 8];
+	uint64_t whole[(GLEXCH_MP_BODY + GLEXCH_ER_GATHER) / 8];
+	uint8_t *p = (uint8_t *)whole;
+	uint32_t room = conn->ch->header;
 
-	memcpy(whole, bytes, len);
-	memset((uint8_t *)whole + len, 0, conn->ch->header - len);
-	conn->ch->ops->data(conn, whole, conn->ch->header);
+	memcpy(p, header, header_len);
+	memset(p + header_len, 0, room - header_len);
+	if (len)
+		memcpy(p + room, bytes, len);
+	conn->ch->ops->data(conn, p, room + len);
+}
+
+/* One of the three that carry nothing but bytes. */
+void glexch_sr_hand_over(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
+{
+	uint32_t header = mp->u.split.header;
+
+	switch (mp->hdr.type & GLEXCH_MP_TYPE) {
+	case GLEXCH_MP_SHORT:
+		glexch_data_short(conn, mp->u.bytes, body_len, NULL, 0);
+		break;
+	case GLEXCH_MP_SPLIT:
+		glexch_data_short(conn, mp->u.split.bytes, header, mp->u.split.bytes + header, body_len - 1 - header);
+		break;
+	default:
+		conn->ch->ops->data(conn, mp->u.bytes, body_len);
+	}
 }
 
 static void glexch_sr_deliver_now(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
 {
 	conn->rx_seq++;
 	conn->delivering = 1;
-	if ((mp->hdr.type & GLEXCH_MP_TYPE) == GLEXCH_MP_SHORT)
-		glexch_data_short(conn, mp->u.bytes, body_len);
-	else
-		conn->ch->ops->data(conn, mp->u.bytes, body_len);
+	glexch_sr_hand_over(conn, mp, body_len);
 	conn->delivering = 0;
 	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
 		return;
@@ -500,19 +590,25 @@ static void glexch_sr_deliver_now(struct glexch_conn *conn, struct glexch_mp *mp
 		glexch_seq_deliver(conn);
 }
 
-/* What the header of a packet tells, whatever else it is. */
-static void glexch_sr_header_in(struct glexch_conn *conn, const struct glexch_mp_hdr *hdr)
+/* What any packet tells, whatever else it is. */
+void glexch_sr_take(struct glexch_conn *conn, uint8_t credits, int saw)
 {
 	conn->heard = 1;
 	conn->hot = 1;
-	if (hdr->credits) {
-		conn->credits = (uint16_t)(conn->credits + hdr->credits);
+	if (saw)
+		conn->unread = 0;
+	if (credits) {
+		conn->credits = (uint16_t)(conn->credits + credits);
 		glexch_sr_kick(conn);
 	}
-	if (hdr->type & GLEXCH_MP_SAW)
-		conn->unread = 0;
-	if (hdr->type & GLEXCH_MP_MORE)
-		glexch_credit_more(conn);
+}
+
+static void glexch_sr_credit(struct glexch_conn *conn, const struct glexch_mp *mp, uint32_t body_len)
+{
+	if (mp->hdr.type & GLEXCH_MP_MORE)
+		conn->saw = 1;
+	if (body_len >= sizeof(mp->u.lines))
+		glexch_er_returned(conn, mp->u.lines);
 }
 
 /* One MP.  mp points into the MPQ and is good until the end of the round. */
@@ -529,13 +625,15 @@ void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, u
 	if (!conn || (conn->slow & GLEXCH_SLOW_FAILED))
 		return;
 	ch->last = conn;
-	glexch_sr_header_in(conn, &mp->hdr);
+	glexch_sr_take(conn, mp->hdr.credits, mp->hdr.type & GLEXCH_MP_SAW);
 	if (type == GLEXCH_MP_CREDIT) {
-		conn->saw = 1;
+		glexch_sr_credit(conn, mp, body_len);
 		return;
 	}
-	if ((type == GLEXCH_MP_DATA || type == GLEXCH_MP_SHORT) && mp->hdr.seq == conn->rx_seq && !conn->rx &&
-	    !conn->delivering && conn->bound)
+	if (mp->hdr.type & GLEXCH_MP_MORE)
+		glexch_credit_more(conn);
+	if ((type == GLEXCH_MP_DATA || type == GLEXCH_MP_SHORT || type == GLEXCH_MP_SPLIT) &&
+	    mp->hdr.seq == conn->rx_seq && !conn->rx && !conn->delivering && conn->bound)
 		glexch_sr_deliver_now(conn, mp, body_len);
 	else if (glexch_seq_insert(conn, mp, body_len))
 		glexch_seq_deliver(conn);

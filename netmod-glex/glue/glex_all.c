@@ -12,6 +12,8 @@
 #include "seq.c"
 #include "block.c"
 #include "sr.c"
+#include "er.c"
+#include "er_open.c"
 #include "rndv.c"
 
 #include "glex_init.c"

@@ -73,6 +73,9 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	params->credits = MPID_nem_glex_setting("GLEX_MPI_SR_CREDITS", UINT8_MAX);
 	params->block_size = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCK_SIZE", 1u << 30) & ~63u;
 	params->blocks = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCKS", UINT32_MAX / (params->block_size | 1));
+	params->mode = (enum glexch_mode)MPID_nem_glex_setting("GLEX_MPI_CHANNEL", GLEXCH_MODE_ER);
+	params->er_max = MPID_nem_glex_setting("GLEX_MAX_ER_CHANNELS", INT32_MAX);
+	params->er_bytes = MPID_nem_glex_setting("GLEX_MPI_ER_RING_SIZE", INT32_MAX);
 	params->sharers = MPID_nem_glex_setting("GLEX_PPN", INT32_MAX);
 	MPID_nem_glex.eager_max = MPID_nem_glex_setting("GLEX_MPI_EAGER_MAX", INT32_MAX);
 	if (glex_config_uint("GLEX_EAGER_MAX_MSG_SIZE", &eager) == GLEX_SUCCESS)

@@ -99,7 +99,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
 	MPID_nem_glex_count_eager((size_t)data_sz);
-	if (sizeof(pkt) + data_sz <= GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
+	if (hdr_sz + data_sz < GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
 		goto fn_exit;
 	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
 	iov[0].iov_base = &pkt;

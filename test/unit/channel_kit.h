@@ -27,6 +27,8 @@ struct end {
 	int queued, done, failed_items; /* items */
 	int failed, drained;
 	void (*on_data)(struct end *end);
+	int expect_zeros; /* at these places of the stream, in place of the pattern */
+	size_t zeros_from, zeros_to;
 	struct end *next_temp;
 };
 

@@ -10,6 +10,7 @@
 #define UNDER_WAY 65536
 #define REGIONS	  256
 #define MP_BYTES  112
+#define IMM_BYTES 96
 #define FAKE_NIC  7
 
 struct slot {
@@ -34,11 +35,14 @@ struct endpoint {
 	uint32_t error_count;
 };
 
+enum kind { MP, RDMA, IMM };
+
 struct packet {
-	int is_get;
+	enum kind kind;
+	unsigned number; /* as posted */
 	struct endpoint *from;
 	glex_ep_addr_t to;
-	struct glex_rdma_req get;
+	struct glex_rdma_req get; /* or PUT */
 	uint32_t len;
 	uint8_t data[MP_BYTES];
 };
@@ -47,6 +51,7 @@ struct region {
 	struct endpoint *ep;
 	uint8_t *addr;
 	uint64_t len;
+	int32_t flag;
 };
 
 struct fake_glex fake;
@@ -54,6 +59,7 @@ struct fake_glex fake;
 static struct endpoint *eps[EPS];
 static struct packet *under_way;
 static int count;
+static unsigned posted;
 static struct region regions[REGIONS];
 static unsigned state;
 static uint8_t last_mp[MP_BYTES];
@@ -152,21 +158,29 @@ static uint8_t *region_at(struct endpoint *ep, uint64_t handle, uint64_t offset,
 	return r->addr + offset;
 }
 
-static void arrive_get(struct packet *p, struct endpoint *to)
+static void arrive_rdma(struct packet *p, struct endpoint *to)
 {
-	uint8_t *dst = p->get.len ? region_at(p->from, p->get.local_mh.v, p->get.local_offset, p->get.len) : p->data;
-	uint8_t *src = to ? region_at(to, p->get.rmt_mh.v, p->get.rmt_offset, p->get.len) : NULL;
+	int put = p->get.type == GLEX_RDMA_TYPE_PUT;
+	enum glex_err_req_op op = p->kind == IMM ? GLEX_ERR_OP_IMM_RDMA_PUT
+				  : put		 ? GLEX_ERR_OP_RDMA_PUT
+						 : GLEX_ERR_OP_RDMA_GET;
+	uint8_t *local = p->data;
+	uint8_t *remote = to ? region_at(to, p->get.rmt_mh.v, p->get.rmt_offset, p->get.len) : NULL;
 
-	if (!to || !src || !dst || to->key != p->get.rmt_key) {
-		put_error(p->from, p->to, GLEX_ERR_OP_RDMA_GET,
-			  to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD, &p->get);
+	if (p->kind == RDMA && p->get.len)
+		local = region_at(p->from, p->get.local_mh.v, p->get.local_offset, p->get.len);
+	if (!to || !remote || !local || to->key != p->get.rmt_key) {
+		put_error(p->from, p->to, op, to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD, &p->get);
 		return;
 	}
 	if (p->get.rmt_mh.v == fake.private_handle) {
-		put_error(p->from, p->to, GLEX_ERR_OP_RDMA_GET, GLEX_ERR_STATUS_PCIE_READ, &p->get);
+		put_error(p->from, p->to, op, GLEX_ERR_STATUS_PCIE_READ, &p->get);
 		return;
 	}
-	memcpy(dst, src, p->get.len);
+	if (put)
+		memcpy(remote, local, p->get.len);
+	else
+		memcpy(local, remote, p->get.len);
 	if (p->get.flag & GLEX_FLAG_REMOTE_EVT)
 		put_event(to, &p->get.rmt_evt);
 	if (p->get.flag & GLEX_FLAG_LOCAL_EVT)
@@ -179,12 +193,25 @@ static void arrive(struct packet *p)
 
 	if (!p->from->alive)
 		return;
-	if (p->is_get)
-		arrive_get(p, to);
+	if (p->kind != MP)
+		arrive_rdma(p, to);
 	else if (to)
 		put_mp(to, p->from->addr, p->data, p->len);
 	else
 		put_error(p->from, p->to, GLEX_ERR_OP_IMM_MP, GLEX_ERR_STATUS_DEST_HOST_DEAD, NULL);
+}
+
+/* The request must wait for earlier ones of its endpoint. */
+static int fenced(const struct packet *p)
+{
+	int i;
+
+	if (p->kind == MP || !(p->get.flag & GLEX_FLAG_FENCE))
+		return 0;
+	for (i = 0; i < count; i++)
+		if (under_way[i].from == p->from && (int)(under_way[i].number - p->number) < 0)
+			return 1;
+	return 0;
 }
 
 int fake_deliver(int n)
@@ -193,6 +220,8 @@ int fake_deliver(int n)
 		int i = (int)fake_random((unsigned)count);
 		struct packet p = under_way[i];
 
+		if (fenced(&p))
+			continue;
 		under_way[i] = under_way[--count];
 		arrive(&p);
 	}
@@ -203,6 +232,7 @@ static glex_ret_t launch(struct packet *p)
 {
 	if (fake.busy_percent && (int)fake_random(100) < fake.busy_percent)
 		return GLEX_BUSY;
+	p->number = ++posted;
 	if (fake.direct)
 		arrive(p);
 	else if (count == UNDER_WAY)
@@ -258,12 +288,33 @@ static glex_ret_t rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct gle
 	struct packet p = {0};
 
 	(void)bad;
-	if (req->type != GLEX_RDMA_TYPE_GET || ((req->flag & GLEX_FLAG_LOCAL_EVT) && !req->local_evt.cookie_1))
+	if ((req->flag & GLEX_FLAG_LOCAL_EVT) && !req->local_evt.cookie_1)
 		return GLEX_INVALID_PARAM;
-	p.is_get = 1;
+	p.kind = RDMA;
 	p.from = (struct endpoint *)ep;
 	p.to = req->rmt_ep_addr;
 	p.get = *req;
+	return launch(&p);
+}
+
+static glex_ret_t imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+{
+	struct packet p = {0};
+
+	(void)bad;
+	if (req->len > IMM_BYTES)
+		return GLEX_INVALID_PARAM;
+	p.kind = IMM;
+	p.from = (struct endpoint *)ep;
+	p.to = req->rmt_ep_addr;
+	p.get.type = GLEX_RDMA_TYPE_PUT;
+	p.get.rmt_mh = req->rmt_mh;
+	p.get.rmt_offset = req->rmt_offset;
+	p.get.len = req->len;
+	p.get.rmt_key = req->rmt_key;
+	p.get.flag = req->flag & ~GLEX_FLAG_LOCAL_EVT;
+	p.get.rmt_evt = req->rmt_evt;
+	memcpy(p.data, req->data, req->len);
 	return launch(&p);
 }
 
@@ -315,13 +366,24 @@ glex_ret_t glex_create_ep(glex_device_handle_t dev, struct glex_ep_attr *attr, g
 	eps[i]->eq.capacity = attr->eq_capacity < SLOTS ? attr->eq_capacity : SLOTS;
 	eps[i]->pub.send_imm_mp = send_imm_mp;
 	eps[i]->pub.rdma = rdma;
+	eps[i]->pub.imm_rdma = imm_rdma;
 	*ep_p = &eps[i]->pub;
 	return GLEX_SUCCESS;
 }
 
 glex_ret_t glex_destroy_ep(glex_ep_handle_t ep)
 {
-	((struct endpoint *)ep)->alive = 0;
+	struct endpoint *gone = (struct endpoint *)ep;
+	int i;
+
+	/* Registrations go with it; but all others should have gone before. */
+	for (i = 0; i < REGIONS; i++) {
+		if (regions[i].ep != gone || !(regions[i].flag & GLEX_MEM_WRITE))
+			continue;
+		regions[i].ep = NULL;
+		fake.regions--;
+	}
+	gone->alive = 0;
 	return GLEX_SUCCESS;
 }
 
@@ -335,7 +397,6 @@ glex_ret_t glex_register_mem(glex_ep_handle_t ep, void *addr, uint64_t len, int3
 {
 	int i;
 
-	(void)flag;
 	for (i = 0; i < REGIONS && regions[i].ep; i++)
 		;
 	if (i == REGIONS || fake.regions >= fake.regions_max)
@@ -343,6 +404,7 @@ glex_ret_t glex_register_mem(glex_ep_handle_t ep, void *addr, uint64_t len, int3
 	regions[i].ep = (struct endpoint *)ep;
 	regions[i].addr = addr;
 	regions[i].len = len;
+	regions[i].flag = flag;
 	fake.regions++;
 	mh->v = (uint64_t)i + 1;
 	return GLEX_SUCCESS;

@@ -37,6 +37,9 @@ enum glexi_monitor {
 /* GLEX_ADOPT. */
 enum glexi_adopt { GLEXI_ADOPT_AUTO, GLEXI_ADOPT_ALWAYS, GLEXI_ADOPT_NEVER };
 
+/* GLEX_MPI_CHANNEL; the same numbers as enum glexch_mode. */
+enum glexi_mpi_channel { GLEXI_MPI_CHANNEL_AUTO, GLEXI_MPI_CHANNEL_SR, GLEXI_MPI_CHANNEL_ER };
+
 /* GLEX_SHARE_FILES. */
 enum glexi_share { GLEXI_SHARE_NO, GLEXI_SHARE_SEALED, GLEXI_SHARE_YES };
 
@@ -96,6 +99,9 @@ struct glexi_cfg {
 	const char *prefix;
 
 	/* the MPI netmod: it reads these by glex_config_uint() */
+	int mpi_channel; /* enum glexi_mpi_channel */
+	uint64_t mpi_er_channels;
+	uint64_t mpi_er_ring_size;
 	uint64_t mpi_sr_block_size;
 	uint64_t mpi_sr_blocks;
 	uint64_t mpi_sr_credits;
@@ -126,8 +132,8 @@ const struct glexi_cfg *glexi_cfg(void);
 void glexi_cfg_inherited(void);
 
 /*
- * The value in force of a number, size, time or bool (0, 1) by its variable's
- * name.  False, with *value_p untouched: no such row, a text, or unset.
+ * The value in force of a number, size, time, bool (0, 1) or choice (its place
+ * in the list, from 0) by its variable's name.  False, with *value_p untouched: no such row, a text, or unset.
  */
 bool glexi_cfg_uint(const char *name, uint64_t *value_p);
 

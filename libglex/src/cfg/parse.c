@@ -413,6 +413,9 @@ bool glexi_cfg_uint(const char *name, uint64_t *value_p)
 	case GLEXI_CFG_BOOL:
 		value = *(const bool *)member;
 		break;
+	case GLEXI_CFG_ENUM:
+		value = (uint64_t) * (const int *)(const void *)member;
+		break;
 	default:
 		return false;
 	}

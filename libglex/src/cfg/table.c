@@ -35,6 +35,9 @@ static const char *const monitors[] = {
 static const char *const adopt[] = {
 	[GLEXI_ADOPT_AUTO] = "auto", [GLEXI_ADOPT_ALWAYS] = "always", [GLEXI_ADOPT_NEVER] = "never", NULL};
 
+static const char *const mpi_channels[] = {
+	[GLEXI_MPI_CHANNEL_AUTO] = "auto", [GLEXI_MPI_CHANNEL_SR] = "sr", [GLEXI_MPI_CHANNEL_ER] = "er", NULL};
+
 static const char *const share_files[] = {
 	[GLEXI_SHARE_NO] = "no", [GLEXI_SHARE_SEALED] = "sealed", [GLEXI_SHARE_YES] = "yes", NULL};
 
@@ -148,6 +151,12 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	STRING("GLEX_PREFIX", prefix, "", "prefix with bin/mpicc that the tests take MPI from"),
 
 	/* the MPI netmod */
+	ENUM("GLEX_MPI_CHANNEL", mpi_channel, "sr", mpi_channels,
+	     "how MPI's short messages travel: through queues and blocks that all peers share (sr), through rings that each peer has of its own as far as there is room (er), or rings for the peers that much is sent to (auto)"),
+	UINT("GLEX_MAX_ER_CHANNELS", mpi_er_channels, "32", 0, 4096, "peers",
+	     "peers that can have rings of their own at a time; 0: none"),
+	SIZE("GLEX_MPI_ER_RING_SIZE", mpi_er_ring_size, "32K", 4 * K, 256 * K,
+	     "size of such a ring; a peer has one in each direction, the same in all processes of a job"),
 	SIZE("GLEX_MPI_SR_BLOCK_SIZE", mpi_sr_block_size, "16K", K, M,
 	     "size of a block of the channel shared by all peers"),
 	UINT("GLEX_MPI_SR_BLOCKS", mpi_sr_blocks, "64", 4, 4096, "blocks",

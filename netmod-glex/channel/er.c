@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * er.c - the exclusive channel: rings that one peer alone writes, by PUT.
+ *
+ * Two processes that talk a lot have a ring in each other's memory.  It consists
+ * of lines of 64 bytes.  A record begins on a line:
+ *
+ *      | header, 8 bytes | up to 80 stream bytes | mark |    an immediate PUT, one or two lines
+ *      | stream bytes ...              |                     further lines, if there are more
+ *
+ * What is in further lines is PUT first, and then, with a fence, the header: who
+ * finds the header with its mark has all of it.  In the header: the number in
+ * the stream, both lengths, how the first bytes are to be taken, and what is
+ * returned of credits and lines.
+ *
+ *      ring:  [ record | record | record |  ...          | record ][ tail ]
+ *               ^ rx_line: the next                        runs into the tail; the next is at the start
+ *
+ * Bytes go from a copy of the ring that the sender keeps: a line of it is
+ * rewritten when the receiver has returned the line, so the PUT has long ended.
+ *
+ * I1  Each record validates itself: its mark is the last word of its PUT, and no
+ *     word a ring ever held is the mark of another record (a secret of the
+ *     receiver and the number of the record make it).  So PUTs may arrive in any order.
+ * I2  The word that is polled, and all of the record it belongs to, is written by
+ *     immediate PUTs only: single words, in ascending order.
+ * I3  Lines are conserved like credits: a sender has tx_free, the others hold
+ *     records, or are owed, or on their way back.  Who owes more than a quarter
+ *     returns it by a credit MP, of which so no more than GLEXCH_ER_NOTICES can be
+ *     unread: each end has set slots of its MPQ aside for them.
+ * I4  A record is delivered when its number is next in the stream of the
+ *     connection, whichever way what is before it came.
+ */
+#include "chan_priv.h"
+
+#define GLEXCH_ER_TRIES 64
+#define GLEXCH_ER_BATCH 16 /* records of one ring in one round */
+
+/* How the inline bytes of a record are to be taken. */
+enum glexch_er_kind {
+	GLEXCH_ER_PLAIN,
+	GLEXCH_ER_PAD,	 /* a header, to be filled up with zeros */
+	GLEXCH_ER_SPLIT, /* such a header of `more` bytes, then others; there are no further lines */
+};
+
+/* The header of a record, unpacked. */
+struct glexch_er_head {
+	uint16_t seq;
+	uint16_t more;	 /* bytes in further lines; SPLIT: of the header */
+	uint8_t inl;	 /* inline bytes */
+	uint8_t credits; /* returned */
+	uint16_t lines;	 /* returned, 10 bits */
+	uint8_t kind;	 /* 4 bits */
+	uint8_t saw;	 /* 1 bit */
+};
+
+static uint64_t glexch_er_pack(const struct glexch_er_head *h)
+{
+	return h->seq | (uint64_t)h->more << 16 | (uint64_t)h->inl << 32 | (uint64_t)h->credits << 40 |
+	       (uint64_t)h->lines << 48 | (uint64_t)h->kind << 58 | (uint64_t)h->saw << 62;
+}
+
+static struct glexch_er_head glexch_er_unpack(uint64_t w)
+{
+	struct glexch_er_head h = {
+		.seq = (uint16_t)w,
+		.more = (uint16_t)(w >> 16),
+		.inl = (uint8_t)(w >> 32),
+		.credits = (uint8_t)(w >> 40),
+		.lines = (uint16_t)(w >> 48 & 0x3ff),
+		.kind = (uint8_t)(w >> 58 & 15),
+		.saw = (uint8_t)(w >> 62 & 1),
+	};
+
+	return h;
+}
+
+#define GLEXCH_ER_MARK_STEP 0x9e3779b97f4a7c15u
+
+static uint32_t glexch_round8(uint32_t n)
+{
+	return (n + 7) & ~7u;
+}
+
+static uint32_t glexch_lines_of(uint32_t bytes)
+{
+	return (bytes + GLEXCH_LINE - 1) / GLEXCH_LINE;
+}
+
+/* Lines of the first part of a record. */
+static uint32_t glexch_er_head_lines(uint32_t inl)
+{
+	return glexch_lines_of(16 + glexch_round8(inl));
+}
+
+static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)
+{
+	line += n;
+	return line >= glexch_er_starts(lines) ? line - glexch_er_starts(lines) : line;
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+static glex_ret_t glexch_er_imm(struct glexch_conn *conn, uint32_t line, const void *data, uint32_t len, int flag)
+{
+	struct glex_imm_rdma_req req;
+	int tries = GLEXCH_ER_TRIES;
+	glex_ret_t ret;
+
+	req.rmt_ep_addr.v = conn->peer;
+	req.data = (void *)(uintptr_t)data;
+	req.len = len;
+	req.rmt_mh = conn->er->tx_ring;
+	req.rmt_offset = line * GLEXCH_LINE;
+	req.rmt_key = conn->key;
+	req.flag = flag;
+	req.next = NULL;
+	do
+		ret = glex_imm_rdma(conn->ch->ep, &req, NULL);
+	while (ret == GLEX_BUSY && --tries);
+	return ret;
+}
+
+static enum glexch_step glexch_er_step_of(struct glexch_conn *conn, glex_ret_t ret)
+{
+	if (ret == GLEX_SUCCESS)
+		return GLEXCH_STEP_OK;
+	if (ret == GLEX_BUSY)
+		return GLEXCH_STEP_NO_ROOM;
+	glexch_conn_fail(conn, glex_error_str(ret));
+	return GLEXCH_STEP_FAILED;
+}
+
+/*
+ * The header and inline bytes (rec[1] and up) of a record of n lines in all: the
+ * record is sent with it, and paid for.
+ */
+static enum glexch_step glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, struct glexch_er_head *h, uint32_t n)
+{
+	struct glexch_er *er = conn->er;
+	uint32_t at = 1 + glexch_round8(h->inl) / 8;
+	enum glexch_step step;
+
+	h->seq = conn->tx_seq;
+	h->credits = (uint8_t)conn->owed;
+	h->lines = (uint16_t)(er->rx_owed < 0x3ff ? er->rx_owed : 0x3ff);
+	h->saw = (uint8_t)conn->saw;
+	rec[0] = glexch_er_pack(h);
+	rec[at] = er->tx_mark;
+	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8,
+						     n > glexch_er_head_lines(h->inl) ? GLEX_FLAG_FENCE : 0));
+	if (step != GLEXCH_STEP_OK)
+		return step;
+	conn->owed = (uint16_t)(conn->owed - h->credits);
+	conn->saw = 0;
+	conn->tx_seq++;
+	er->rx_owed -= h->lines;
+	er->tx_mark += GLEXCH_ER_MARK_STEP;
+	er->tx_line = glexch_er_advance(er->tx_line, n, er->tx_lines);
+	er->tx_free -= n;
+	er->used++;
+	return GLEXCH_STEP_OK;
+}
+
+/* Copies bytes to where the inline ones of a record begin. */
+static void glexch_er_inline(uint64_t *rec, size_t at, const void *bytes, size_t len)
+{
+	if (len)
+		memcpy((uint8_t *)(rec + 1) + at, bytes, len);
+}
+
+int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
+			size_t len)
+{
+	struct glexch_er_head h = {.inl = (uint8_t)(hdr_len + len)};
+	uint64_t rec[GLEXCH_ER_IMM / 8];
+	uint32_t n;
+
+	if (hdr_len + len > GLEXCH_ER_INLINE || room != conn->ch->header)
+		return 0;
+	n = glexch_er_head_lines(h.inl);
+	if (n > conn->er->tx_free)
+		return 0;
+	h.kind = len ? GLEXCH_ER_SPLIT : GLEXCH_ER_PAD;
+	h.more = len ? (uint16_t)hdr_len : 0;
+	rec[glexch_round8(h.inl) / 8] = 0; /* the padding of the last word */
+	glexch_er_inline(rec, 0, hdr, hdr_len);
+	glexch_er_inline(rec, hdr_len, data, len);
+	if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
+		return 0;
+	glexch_count(conn->ch, GLEXCH_WAY_ER_IMM, room + len);
+	return 1;
+}
+
+/* Takes what can be inline from cur: a whole header without its zeros, or all that is left. */
+static void glexch_er_take_inline(struct glexch_conn *conn, struct glexch_cursor *cur, uint64_t *rec,
+				  struct glexch_er_head *h)
+{
+	uint32_t header = conn->ch->header;
+
+	memset(rec, 0, GLEXCH_ER_IMM);
+	if (cur->off == 0 && header && header <= GLEXCH_ER_INLINE && cur->iov->iov_len == header) {
+		const uint8_t *p = cur->iov->iov_base;
+
+		while (header && !p[header - 1])
+			header--;
+		memcpy(rec + 1, p, header);
+		glexch_cursor_copy(cur, NULL, conn->ch->header);
+		h->kind = GLEXCH_ER_PAD;
+		h->inl = (uint8_t)header;
+		if (cur->left && header + cur->left <= GLEXCH_ER_INLINE) {
+			h->kind = GLEXCH_ER_SPLIT;
+			h->more = (uint16_t)header;
+			h->inl = (uint8_t)(header + cur->left);
+			glexch_cursor_copy(cur, (uint8_t *)(rec + 1) + header, cur->left);
+		}
+	} else if (cur->left <= GLEXCH_ER_INLINE) {
+		h->inl = (uint8_t)cur->left;
+		glexch_cursor_copy(cur, (uint8_t *)(rec + 1), cur->left);
+	}
+}
+
+/* PUTs the further bytes of a record to their lines. */
+static enum glexch_step glexch_er_put(struct glexch_conn *conn, struct glexch_cursor *cur, uint32_t line, uint32_t len)
+{
+	struct glexch_er *er = conn->er;
+	uint32_t ring = er->lines * GLEXCH_LINE; /* in our region the copy lies behind the ring */
+	struct glex_rdma_req req = {0};
+	uint8_t bytes[GLEXCH_ER_IMM];
+	int tries = GLEXCH_ER_TRIES;
+	glex_ret_t ret;
+
+	if (len <= GLEXCH_ER_IMM) {
+		glexch_cursor_copy(cur, bytes, len);
+		return glexch_er_step_of(conn, glexch_er_imm(conn, line, bytes, len, 0));
+	}
+	glexch_cursor_copy(cur, er->tx_copy + line * GLEXCH_LINE, len);
+	req.rmt_ep_addr.v = conn->peer;
+	req.local_mh = er->mh;
+	req.local_offset = ring + line * GLEXCH_LINE;
+	req.len = len;
+	req.rmt_mh = er->tx_ring;
+	req.rmt_offset = line * GLEXCH_LINE;
+	req.type = GLEX_RDMA_TYPE_PUT;
+	req.rmt_key = conn->key;
+	do
+		ret = glex_rdma(conn->ch->ep, &req, NULL);
+	while (ret == GLEX_BUSY && --tries);
+	return glexch_er_step_of(conn, ret);
+}
+
+/*
+ * One record of what is left at cur.  Until its header is posted nothing of it
+ * counts: when that finds no room, the same bytes are PUT to the same lines again.
+ */
+enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *cur)
+{
+	struct glexch_er *er = conn->er;
+	uint32_t most = (er->tx_lines / 4 - 2) * GLEXCH_LINE;
+	struct glexch_er_head h = {0};
+	struct glexch_cursor c = *cur;
+	uint64_t rec[GLEXCH_ER_IMM / 8];
+	enum glexch_step step = GLEXCH_STEP_OK;
+	uint32_t head, n, len = 0;
+
+	glexch_er_take_inline(conn, &c, rec, &h);
+	head = glexch_er_head_lines(h.inl);
+	if (c.left && h.kind != GLEXCH_ER_SPLIT)
+		h.more = (uint16_t)(len = (uint32_t)(c.left < most ? c.left : most));
+	n = head + glexch_lines_of(len);
+	if (n > er->tx_free)
+		return GLEXCH_STEP_NO_CREDIT;
+	if (len)
+		step = glexch_er_put(conn, &c, er->tx_line + head, len);
+	if (step == GLEXCH_STEP_OK)
+		step = glexch_er_commit(conn, rec, &h, n);
+	if (step != GLEXCH_STEP_OK)
+		return step;
+	glexch_count(conn->ch, len ? GLEXCH_WAY_ER_PUT : GLEXCH_WAY_ER_IMM, cur->left - c.left);
+	*cur = c;
+	return GLEXCH_STEP_OK;
+}
+
+/* ---- receiving ----------------------------------------------------------- */
+
+static void glexch_er_hand_over(struct glexch_conn *conn, const struct glexch_er_head *h, uint8_t *rec)
+{
+	const struct glexch_ops *ops = conn->ch->ops;
+	uint8_t *inl = rec + 8, *more = rec + glexch_er_head_lines(h->inl) * GLEXCH_LINE;
+	uint32_t len = h->more;
+
+	if (h->kind == GLEXCH_ER_SPLIT) {
+		glexch_data_short(conn, inl, h->more, inl + h->more, h->inl - h->more);
+		return;
+	}
+	if (h->kind == GLEXCH_ER_PAD && len <= GLEXCH_ER_GATHER) {
+		glexch_data_short(conn, inl, h->inl, more, len);
+		return;
+	}
+	if (h->kind == GLEXCH_ER_PAD)
+		glexch_data_short(conn, inl, h->inl, NULL, 0);
+	else if (h->inl)
+		ops->data(conn, inl, h->inl);
+	if (len && !(conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED)))
+		ops->data(conn, more, len);
+}
+
+/* Nothing that a peer of this library would write. */
+static int glexch_er_sane(const struct glexch_er *er, const struct glexch_er_head *h)
+{
+	uint32_t header = er->conn->ch->header;
+
+	if (h->inl > GLEXCH_ER_INLINE || h->kind > GLEXCH_ER_SPLIT)
+		return 0;
+	if (h->kind == GLEXCH_ER_SPLIT)
+		return h->more <= header && h->more <= h->inl;
+	return h->more <= (er->lines / 4 - 2) * GLEXCH_LINE && (h->kind == GLEXCH_ER_PLAIN || h->inl <= header);
+}
+
+/* The record at rx_line, if it is there and next in the stream.  0: it is not. */
+static int glexch_er_look(const struct glexch_er *er, struct glexch_er_head *h)
+{
+	uint64_t *rec = (uint64_t *)(void *)(er->rx_ring + er->rx_line * GLEXCH_LINE);
+	/* relaxed: only a guess, until the mark is there */
+	uint64_t w = __atomic_load_n(rec, __ATOMIC_RELAXED);
+
+	if ((uint16_t)w != er->conn->rx_seq) /* I4 */
+		return 0;
+	*h = glexch_er_unpack(w);
+	if (!glexch_er_sane(er, h))
+		return 0;
+	/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the record can be read (I1) */
+	if (__atomic_load_n(rec + 1 + glexch_round8(h->inl) / 8, __ATOMIC_ACQUIRE) != er->rx_mark)
+		return 0;
+	/* relaxed: ordered by the load before; what was guessed from may have been an old record */
+	return __atomic_load_n(rec, __ATOMIC_RELAXED) == w;
+}
+
+/* Delivers what is in order.  Returns how many records. */
+static int glexch_er_deliver(struct glexch_conn *conn)
+{
+	struct glexch_er *er = conn->er;
+	struct glexch_er_head h;
+	int n;
+
+	for (n = 0; n < GLEXCH_ER_BATCH && glexch_er_look(er, &h); n++) {
+		uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
+		uint32_t lines = glexch_er_head_lines(h.inl);
+
+		if (h.kind != GLEXCH_ER_SPLIT)
+			lines += glexch_lines_of(h.more);
+		er->rx_line = glexch_er_advance(er->rx_line, lines, er->lines);
+		er->rx_mark += GLEXCH_ER_MARK_STEP;
+		er->used++;
+		conn->rx_seq++;
+		glexch_sr_take(conn, h.credits, h.saw);
+		if (h.lines)
+			glexch_er_returned(conn, h.lines);
+		if (conn->slow & GLEXCH_SLOW_FAILED)
+			return n + 1;
+		conn->delivering = 1;
+		glexch_er_hand_over(conn, &h, rec);
+		conn->delivering = 0;
+		if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
+			return n + 1; /* er is gone */
+		er->rx_owed += lines;
+		if (glexch_er_lines_due(conn))
+			glexch_credit_due(conn);
+		if (conn->rx)
+			glexch_seq_deliver(conn);
+		if (conn->er != er)
+			return n + 1;
+	}
+	return n;
+}
+
+/* Looks at all rings. */
+int glexch_er_poll(struct glexch *ch)
+{
+	uint32_t changes = ch->er_changes;
+	struct glexch_er *er;
+	int n = 0;
+
+	for (er = ch->ers; er; er = er->next) {
+		struct glexch_conn *conn = er->conn;
+
+		if (!conn || conn->delivering || (conn->slow & GLEXCH_SLOW_FAILED))
+			continue;
+		n += glexch_er_deliver(conn);
+		if (ch->er_changes != changes)
+			break; /* a callback has changed the list: the rest in the next round */
+	}
+	return n;
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+static uint32_t glexch_er_threshold(const struct glexch_er *er)
+{
+	return glexch_er_starts(er->lines) / (GLEXCH_ER_NOTICES + 1) + 1; /* I3 */
+}
+
+int glexch_er_lines_due(const struct glexch_conn *conn)
+{
+	return conn->er && conn->er->rx_owed >= glexch_er_threshold(conn->er);
+}
+
+/* The peer has read so many lines.  They may come when the ring is gone already. */
+void glexch_er_returned(struct glexch_conn *conn, uint32_t lines)
+{
+	struct glexch_er *er = conn->er;
+
+	if (!er)
+		return;
+	if (lines > glexch_er_starts(er->tx_lines) - er->tx_free) {
+		glexch_conn_fail(conn, "it returns more of its ring than was written");
+		return;
+	}
+	er->tx_free += lines;
+	glexch_sr_kick(conn);
+}

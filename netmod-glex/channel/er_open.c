@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * er_open.c - exclusive channels come and go: who gets one, and how it is handed back.
+ *
+ *      A: much is sent to B                         B
+ *      ring, OPEN {where it is} ------------------> room: a ring, too
+ *      UP  <---------------------- ACCEPT {where} -- UP          or REFUSE: A gives its ring up
+ *
+ *      A: has not been used for long
+ *      sends nothing more here; CLOSE ------------> sends nothing more here
+ *      all of B's have been read  <------- CLOSED -- all of A's have been read
+ *      gives its ring up;  DONE ------------------> gives its ring up
+ *
+ * These are packets of the stream, so that all that was sent before one, in
+ * either way, has been delivered when it is.  Both may OPEN at once: each then
+ * takes the other's for the ACCEPT of its own.  Both may CLOSE at once: each has
+ * then read all when it reads the other's, and says DONE.
+ *
+ * Room: er_max channels, and slots of the MPQ for the credit MPs that return
+ * lines.  Who finds none makes those look for unused ones who tend the
+ * connections (conn.c); meanwhile the shared channel serves.
+ *
+ * I1  The memory of a channel is given up only when nothing can write it or read
+ *     it any more: after CLOSED or DONE; or by taking its registration away, when
+ *     the peer is lost.  When the connection is destroyed it is kept: until the
+ *     end, or until there is no other room.
+ */
+#include "chan_priv.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define GLEXCH_ER_BYTES	     32768u
+#define GLEXCH_ER_BYTES_MIN  4096u
+#define GLEXCH_ER_BYTES_MAX  262144u
+#define GLEXCH_ER_TRAFFIC    64u    /* packets between two visits of the hand that make a peer get one */
+#define GLEXCH_ER_REFUSED    16384u /* packets until a peer that refused is asked again */
+#define GLEXCH_ER_IDLE_SHORT 2u	    /* visits of the hand without a record: may be closed for somebody else */
+#define GLEXCH_ER_IDLE_LONG  8192u  /* is closed */
+
+void glexch_er_plan(struct glexch *ch, const struct glexch_params *params)
+{
+	uint32_t bytes = params->er_bytes ? params->er_bytes : GLEXCH_ER_BYTES;
+
+	if (bytes < GLEXCH_ER_BYTES_MIN)
+		bytes = GLEXCH_ER_BYTES_MIN;
+	if (bytes > GLEXCH_ER_BYTES_MAX)
+		bytes = GLEXCH_ER_BYTES_MAX;
+	ch->er_max = params->mode == GLEXCH_MODE_SR ? 0 : params->er_max;
+	ch->er_lines = bytes / GLEXCH_LINE & ~3u;
+	ch->er_after = params->mode == GLEXCH_MODE_ER ? 1 : GLEXCH_ER_TRAFFIC;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static void glexch_er_unlink(struct glexch *ch, struct glexch_er *er)
+{
+	struct glexch_er **p;
+
+	for (p = &ch->ers; *p != er; p = &(*p)->next)
+		;
+	*p = er->next;
+	ch->er_count--;
+	ch->er_changes++;
+	ch->mpq_pool += GLEXCH_ER_NOTICES;
+}
+
+/* Takes it off the list, the registration from the NIC, and the memory back. */
+static void glexch_er_free(struct glexch *ch, struct glexch_er *er)
+{
+	glexch_er_unlink(ch, er);
+	if (er->conn)
+		er->conn->er = NULL;
+	glex_deregister_mem(ch->ep, er->mh);
+	glex_free(ch->dev, er->rx_ring);
+	free(er);
+}
+
+/* After the endpoint has gone, and all registrations with it. */
+void glexch_er_free_all(struct glexch *ch)
+{
+	while (ch->ers) {
+		struct glexch_er *er = ch->ers;
+
+		ch->ers = er->next;
+		glex_free(ch->dev, er->rx_ring);
+		free(er);
+	}
+}
+
+/* Nobody can guess it by chance. */
+static uint64_t glexch_er_secret(const void *place)
+{
+	struct timespec now;
+	uint64_t x;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	x = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)place << 20;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+/* Room for one more: perhaps that of one whose connection is gone (I1). */
+static int glexch_er_room(struct glexch *ch)
+{
+	struct glexch_er *er = ch->ers;
+
+	if (ch->er_count >= ch->er_max) {
+		while (er && er->state != GLEXCH_ER_RETIRED)
+			er = er->next;
+		if (er)
+			glexch_er_free(ch, er);
+	}
+	if (ch->er_count < ch->er_max && ch->mpq_pool >= GLEXCH_ER_NOTICES)
+		return 1;
+	if (ch->er_max)
+		ch->er_wants = 4 * (ch->hash_mask + 1) + 64; /* a few rounds of the hand */
+	return 0;
+}
+
+static struct glexch_er *glexch_er_make(struct glexch_conn *conn)
+{
+	struct glexch *ch = conn->ch;
+	uint64_t bytes = (uint64_t)ch->er_lines * GLEXCH_LINE * 2;
+	struct glexch_er *er;
+	void *mem;
+
+	if (!glexch_er_room(ch))
+		return NULL;
+	er = calloc(1, sizeof(*er));
+	if (!er || glex_alloc(ch->dev, bytes, &mem) != GLEX_SUCCESS) {
+		free(er);
+		return NULL;
+	}
+	if (glex_register_mem(ch->ep, mem, bytes, GLEX_MEM_WRITE, &er->mh) != GLEX_SUCCESS) {
+		glex_free(ch->dev, mem);
+		free(er);
+		return NULL;
+	}
+	memset(mem, 0, bytes); /* now, not when messages wait */
+	er->conn = conn;
+	er->lines = ch->er_lines;
+	er->rx_ring = mem;
+	er->tx_copy = er->rx_ring + bytes / 2;
+	er->rx_mark = glexch_er_secret(er);
+	er->next = ch->ers;
+	ch->ers = er;
+	ch->er_count++;
+	ch->er_changes++;
+	ch->mpq_pool -= GLEXCH_ER_NOTICES;
+	conn->er = er;
+	return er;
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+/* So many packets have been sent to a peer without one. */
+void glexch_er_consider(struct glexch_conn *conn)
+{
+	if (conn->er || !conn->bound || conn->draining || glexch_tag_chan(conn->rx_tag) != GLEXCH_CHAN_MAIN)
+		return;
+	conn->er_mark = (uint16_t)(conn->tx_seq + GLEXCH_ER_REFUSED);
+	if (!glexch_er_make(conn))
+		return;
+	conn->er->state = GLEXCH_ER_OPENING;
+	glexch_say(conn, GLEXCH_SAY_OPEN);
+}
+
+/* 0: their rings do not fit together. */
+static int glexch_er_bind(struct glexch_er *er, const struct glexch_er_mp *mp)
+{
+	er->tx_ring.v = mp->handle;
+	er->tx_mark = mp->mark;
+	er->tx_lines = mp->lines;
+	er->tx_free = glexch_er_starts(mp->lines);
+	return mp->lines == er->lines;
+}
+
+static void glexch_er_up(struct glexch_conn *conn)
+{
+	conn->er->state = GLEXCH_ER_UP;
+	conn->ch->stats.er_opened++;
+}
+
+static void glexch_er_refuse(struct glexch_conn *conn)
+{
+	conn->ch->stats.er_refused++;
+	glexch_say(conn, GLEXCH_SAY_REFUSE);
+}
+
+static int glexch_er_hear_open(struct glexch_conn *conn, const struct glexch_er_mp *mp)
+{
+	struct glexch_er *er = conn->er;
+
+	if (er && er->state != GLEXCH_ER_OPENING)
+		return 0;
+	if (!er && (conn->draining || mp->lines != conn->ch->er_lines || !glexch_er_make(conn))) {
+		glexch_er_refuse(conn);
+		return 1;
+	}
+	if (!glexch_er_bind(conn->er, mp)) { /* theirs and ours have crossed: they see it, too */
+		conn->to_say &= (uint8_t)~GLEXCH_SAY_OPEN;
+		if (er)
+			glexch_er_free(conn->ch, er);
+		return 1;
+	}
+	if (er && !(conn->to_say & GLEXCH_SAY_OPEN)) {
+		glexch_er_up(conn); /* our OPEN is their ACCEPT */
+		return 1;
+	}
+	conn->to_say &= (uint8_t)~GLEXCH_SAY_OPEN;
+	conn->er->state = GLEXCH_ER_ACCEPTING;
+	glexch_say(conn, GLEXCH_SAY_ACCEPT);
+	return 1;
+}
+
+/* ---- end ----------------------------------------------------------------- */
+
+static void glexch_er_begin_close(struct glexch_conn *conn)
+{
+	conn->er->state = GLEXCH_ER_CLOSING;
+	glexch_say(conn, GLEXCH_SAY_CLOSE);
+}
+
+static int glexch_er_hear_close(struct glexch_conn *conn)
+{
+	struct glexch_er *er = conn->er;
+
+	if (!er || (er->state != GLEXCH_ER_UP && er->state != GLEXCH_ER_CLOSING))
+		return 0;
+	if (er->state == GLEXCH_ER_CLOSING && !(conn->to_say & GLEXCH_SAY_CLOSE)) {
+		glexch_say(conn, GLEXCH_SAY_DONE); /* both have said it */
+	} else {
+		conn->to_say &= (uint8_t)~GLEXCH_SAY_CLOSE;
+		glexch_say(conn, GLEXCH_SAY_CLOSED);
+	}
+	er->state = GLEXCH_ER_LEAVING;
+	return 1;
+}
+
+static int glexch_er_hear_end(struct glexch_conn *conn, enum glexch_er_state expected)
+{
+	if (!conn->er || conn->er->state != expected)
+		return 0;
+	conn->ch->stats.er_closed++;
+	glexch_er_free(conn->ch, conn->er);
+	if (expected == GLEXCH_ER_CLOSING)
+		glexch_say(conn, GLEXCH_SAY_DONE);
+	return 1;
+}
+
+/* The connection ends.  failed: the peer may be alive and still write here (I1). */
+void glexch_er_leave(struct glexch_conn *conn, int failed)
+{
+	struct glexch_er *er = conn->er;
+
+	if (!er)
+		return;
+	conn->er = NULL;
+	er->conn = NULL;
+	er->state = GLEXCH_ER_RETIRED;
+	conn->ch->stats.er_closed++;
+	if (failed)
+		glexch_er_free(conn->ch, er);
+}
+
+/* The hand of conn.c comes by. */
+void glexch_er_cool(struct glexch_conn *conn)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_er *er = conn->er;
+
+	if (!er) {
+		if ((int16_t)(conn->tx_seq - conn->er_mark) > 0)
+			conn->er_mark = conn->tx_seq;
+		return;
+	}
+	er->idle = er->used ? 0 : er->idle + 1;
+	er->used = 0;
+	if (er->state != GLEXCH_ER_UP || (conn->slow & GLEXCH_SLOW_QUEUE))
+		return;
+	if (er->idle > GLEXCH_ER_IDLE_LONG || (er->idle > GLEXCH_ER_IDLE_SHORT && ch->er_wants)) {
+		ch->er_wants = 0; /* one at a time */
+		conn->er_mark = conn->tx_seq;
+		glexch_er_begin_close(conn);
+	}
+}
+
+/* ---- what is said about it ----------------------------------------------- */
+
+/* A packet of the peer's about it, in its place in the stream. */
+void glexch_er_hear(struct glexch_conn *conn, const struct glexch_er_mp *mp)
+{
+	int ok = 0;
+
+	switch (mp->word) {
+	case GLEXCH_ER_OPEN:
+		ok = glexch_er_hear_open(conn, mp);
+		break;
+	case GLEXCH_ER_ACCEPT:
+		ok = conn->er && conn->er->state == GLEXCH_ER_OPENING && glexch_er_bind(conn->er, mp);
+		if (ok)
+			glexch_er_up(conn);
+		break;
+	case GLEXCH_ER_REFUSE:
+		ok = conn->er && conn->er->state == GLEXCH_ER_OPENING;
+		if (ok)
+			glexch_er_free(conn->ch, conn->er);
+		break;
+	case GLEXCH_ER_CLOSE:
+		ok = glexch_er_hear_close(conn);
+		break;
+	case GLEXCH_ER_CLOSED:
+		ok = glexch_er_hear_end(conn, GLEXCH_ER_CLOSING);
+		break;
+	case GLEXCH_ER_DONE:
+		ok = glexch_er_hear_end(conn, GLEXCH_ER_LEAVING);
+		break;
+	default:
+		break;
+	}
+	if (!ok)
+		glexch_conn_fail(conn, "what it says about its ring makes no sense");
+}
+
+/* Fills the packet.  0: there is nothing to be said any more. */
+int glexch_er_describe(struct glexch_conn *conn, enum glexch_say say, struct glexch_er_mp *mp)
+{
+	memset(mp, 0, sizeof(*mp));
+	switch (say) {
+	case GLEXCH_SAY_OPEN:
+	case GLEXCH_SAY_ACCEPT:
+		if (!conn->er)
+			return 0;
+		mp->word = say == GLEXCH_SAY_OPEN ? GLEXCH_ER_OPEN : GLEXCH_ER_ACCEPT;
+		mp->lines = conn->er->lines;
+		mp->handle = conn->er->mh.v;
+		mp->mark = conn->er->rx_mark;
+		return 1;
+	case GLEXCH_SAY_REFUSE:
+		mp->word = GLEXCH_ER_REFUSE;
+		return 1;
+	case GLEXCH_SAY_CLOSE:
+		mp->word = GLEXCH_ER_CLOSE;
+		return 1;
+	case GLEXCH_SAY_CLOSED:
+		mp->word = GLEXCH_ER_CLOSED;
+		return 1;
+	case GLEXCH_SAY_DONE:
+		mp->word = GLEXCH_ER_DONE;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* It has been sent. */
+void glexch_er_said(struct glexch_conn *conn, enum glexch_say say)
+{
+	if (say == GLEXCH_SAY_ACCEPT)
+		glexch_er_up(conn);
+}

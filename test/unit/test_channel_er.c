@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_channel_er.c - exclusive channels over a network that reorders everything:
+ * opened, refused, full, handed back, lost, and mixed with the shared channel.
+ */
+#include "channel_kit.h"
+
+#define MESSAGES 150
+#define RING	 4096u
+
+static const struct glexch_stats *stats(int i)
+{
+	return glexch_stats(procs[i].ch);
+}
+
+static void steps(int n)
+{
+	while (n--)
+		step();
+}
+
+static void start_er(unsigned seed, enum glexch_mode mode, uint32_t most, uint32_t ring)
+{
+	kit_params.mode = mode;
+	kit_params.er_max = most;
+	kit_params.er_bytes = ring;
+	start(seed, 16, 8);
+}
+
+static uint64_t by_ring(int i)
+{
+	return stats(i)->bytes[GLEXCH_WAY_ER_IMM] + stats(i)->bytes[GLEXCH_WAY_ER_PUT];
+}
+
+static size_t random_size(void)
+{
+	static const unsigned below[] = {80, 200, 1000, 9000, 40000};
+
+	return 1 + fake_random(below[fake_random(5)]);
+}
+
+/* Both ways, until the rings are there. */
+static void open_ring(void)
+{
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 100);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	for (int n = 0; n < 3000 && !(stats(0)->er_opened && stats(1)->er_opened); n++)
+		step();
+	ck_assert_uint_eq(stats(0)->er_opened, 1);
+	ck_assert_uint_eq(stats(1)->er_opened, 1);
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+START_TEST(open__little_sent__no_ring)
+{
+	start_er((unsigned)_i, GLEXCH_MODE_AUTO, 4, RING);
+	open_end(0, 1);
+	for (int i = 0; i < 20; i++)
+		send_message(&procs[0].main_end, 100);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	quiet(&procs[0]);
+	ck_assert_uint_eq(stats(0)->er_opened + stats(1)->er_opened, 0);
+	stop();
+}
+END_TEST
+
+START_TEST(open__much_sent__goes_through_a_ring)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_AUTO, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	for (int i = 0; i < 300; i++)
+		send_message(a, 100);
+	settle(a, b);
+	ck_assert_uint_eq(stats(0)->er_opened, 1);
+	ck_assert_uint_eq(stats(1)->er_opened, 1);
+	for (int i = 0; i < 100; i++) {
+		send_message(a, random_size());
+		send_message(b, random_size());
+	}
+	settle(a, b);
+	settle(b, a);
+	ck_assert_uint_gt(by_ring(0),
+			  300 * 80 + 40000); /* nearly all of the first, and of what came then what found room */
+	ck_assert_uint_lt(stats(0)->bytes[GLEXCH_WAY_SR_MP], 300 * 80);
+	ck_assert_uint_gt(by_ring(1), 20000);
+	ck_assert_uint_eq(stats(1)->bytes[GLEXCH_WAY_SR_MP], 0);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+START_TEST(open__mode_sr__never)
+{
+	start_er((unsigned)_i, GLEXCH_MODE_SR, 4, RING);
+	open_end(0, 1);
+	for (int i = 0; i < 300; i++)
+		send_message(&procs[0].main_end, 100);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_uint_eq(by_ring(0), 0);
+	stop();
+}
+END_TEST
+
+START_TEST(open__both_at_once__is_one_channel)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	open_end(1, 0);
+	for (int i = 0; i < MESSAGES; i++) {
+		send_message(a, random_size());
+		send_message(b, random_size());
+		steps((int)fake_random(4));
+	}
+	settle(a, b);
+	settle(b, a);
+	ck_assert_uint_eq(stats(0)->er_opened, 1);
+	ck_assert_uint_eq(stats(1)->er_opened, 1);
+	ck_assert_uint_eq(stats(0)->er_refused + stats(1)->er_refused, 0);
+	ck_assert_uint_gt(by_ring(0), 0);
+	ck_assert_uint_gt(by_ring(1), 0);
+	stop();
+}
+END_TEST
+
+/* Only one of the two has room. */
+START_TEST(open__refused__shared_channel_serves)
+{
+	struct end *a, *b;
+
+	fake_reset((unsigned)_i);
+	kit_params.mode = GLEXCH_MODE_ER;
+	kit_params.er_bytes = RING;
+	kit_params.er_max = 1;
+	start_proc(0, 2, 16, 8);
+	kit_params.er_max = 0;
+	start_proc(1, 2, 16, 8);
+	tag_ends(0, 1);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	for (int i = 0; i < MESSAGES; i++) {
+		send_message(a, random_size());
+		if (b->conn)
+			send_message(b, random_size());
+		step();
+	}
+	settle(a, b);
+	settle(b, a);
+	ck_assert_uint_eq(stats(1)->er_refused, 1);
+	ck_assert_uint_eq(by_ring(0) + by_ring(1), 0);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+/* The rings of the two are not of one size: whoever opens, nobody gets one. */
+START_TEST(open__sizes_differ__shared_channel_serves)
+{
+	struct end *a, *b;
+
+	fake_reset((unsigned)_i);
+	kit_params.mode = GLEXCH_MODE_ER;
+	kit_params.er_max = 4;
+	kit_params.er_bytes = RING;
+	start_proc(0, 2, 16, 8);
+	kit_params.er_bytes = 2 * RING;
+	start_proc(1, 2, 16, 8);
+	tag_ends(0, 1);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	if (_i % 2)
+		open_end(1, 0);
+	for (int i = 0; i < MESSAGES; i++) {
+		send_message(a, random_size());
+		if (b->conn)
+			send_message(b, random_size());
+		step();
+	}
+	settle(a, b);
+	settle(b, a);
+	ck_assert_uint_eq(by_ring(0) + by_ring(1), 0);
+	stop();
+}
+END_TEST
+
+/* ---- the ring ------------------------------------------------------------ */
+
+/* Both directions, any order, refused posts; the ring wraps a hundred times. */
+static void storm(unsigned seed, uint32_t ring, int busy, enum glexch_mode mode)
+{
+	struct end *a, *b;
+
+	start_er(seed, mode, 4, ring);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	fake.busy_percent = busy;
+	open_end(0, 1);
+	open_end(1, 0);
+	for (int i = 0; i < MESSAGES; i++) {
+		send_message(a, random_size());
+		send_message(b, random_size());
+		steps((int)fake_random(12));
+	}
+	settle(a, b);
+	settle(b, a);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	ck_assert_uint_gt(by_ring(0), 20 * RING);
+	ck_assert_uint_gt(by_ring(1), 20 * RING);
+	ck_assert_uint_eq(fake.lost, 0);
+	ck_assert_int_eq(a->failed + b->failed, 0);
+	stop();
+}
+
+START_TEST(ring__any_order_of_arrival__is_restored)
+{
+	storm((unsigned)_i, RING, 0, GLEXCH_MODE_ER);
+}
+END_TEST
+
+START_TEST(ring__posts_refused__is_complete)
+{
+	storm((unsigned)_i, RING, 95, GLEXCH_MODE_ER);
+}
+END_TEST
+
+START_TEST(ring__usual_size__is_complete)
+{
+	storm((unsigned)_i, 0, 20, GLEXCH_MODE_AUTO);
+}
+END_TEST
+
+START_TEST(ring__every_size__arrives)
+{
+	struct end *a, *b;
+
+	start_er(3, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	for (size_t n = 1; n < 500; n++) {
+		send_message(a, n);
+		if (n % 8 == 0)
+			settle(a, b);
+	}
+	for (size_t n = 800; n < 1100; n += 7)
+		send_message(a, n);
+	settle(a, b);
+	stop();
+}
+END_TEST
+
+/* Headers that are mostly zeros, alone or with some bytes, in both channels. */
+START_TEST(try_short__header_with_zeros__arrives_whole)
+{
+	enum glexch_mode mode = _i % 2 ? GLEXCH_MODE_ER : GLEXCH_MODE_SR;
+	static const size_t rooms[] = {80, 90};
+	struct end *a, *b;
+	uint8_t zeros[120];
+
+	start_er((unsigned)_i, mode, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	if (mode == GLEXCH_MODE_ER)
+		open_ring();
+	else
+		open_end(0, 1);
+	send_message(a, 10);
+	settle(a, b);
+	b->expect_zeros = 1;
+	for (size_t hdr = 1; hdr <= 80; hdr++) {
+		for (size_t len = 0; len < 40; len++) {
+			size_t room = rooms[(hdr + len) % 9 == 0];
+			int sent;
+
+			memset(zeros, 0, sizeof(zeros));
+			fill(zeros, a->tx_tag, a->sent, hdr);
+			fill(zeros + 80, a->tx_tag, a->sent + room, len);
+			sent = glexch_try_short(a->conn, zeros, hdr, room, zeros + 80, len);
+			if (hdr + len <= 80 && room == 80)
+				ck_assert_int_eq(sent, 1);
+			if (sent) {
+				b->zeros_from = a->sent + hdr;
+				b->zeros_to = a->sent + room;
+				a->sent += room + len;
+			}
+			settle(a, b);
+			steps(2);
+		}
+	}
+	stop();
+}
+END_TEST
+
+START_TEST(ring__full__waits_for_lines)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	for (int i = 0; i < 400; i++)
+		send_message(a, 40);
+	for (int i = 0; i < 1000; i++) { /* only the sender is awake */
+		fake_deliver(8);
+		glexch_progress(procs[0].ch);
+	}
+	ck_assert_int_lt(a->done, 100);
+	ck_assert_int_gt(a->done, 20);
+	settle(a, b);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+END_TEST
+
+/* The MPQ has room for the MPs that return lines, whatever is under way. */
+START_TEST(lines__sender_asleep__credit_mps_are_bounded)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	steps(100);
+	for (int round = 0; round < 50; round++) {
+		unsigned before = fake.credit_mps;
+
+		for (int i = 0; i < 100; i++)
+			send_message(a, 40);
+		for (int i = 0; i < 200; i++) { /* only the receiver is awake */
+			fake_deliver(8);
+			glexch_progress(procs[1].ch);
+		}
+		ck_assert_uint_le(fake.credit_mps - before, 4); /* three for lines, one for credits */
+		settle(a, b);
+		steps(100);
+	}
+	stop();
+}
+END_TEST
+
+/* ---- handing back -------------------------------------------------------- */
+
+/* Process 0 has room for one channel, the others take turns in needing it. */
+static void start_star(unsigned seed, uint32_t most)
+{
+	fake_reset(seed);
+	kit_many = 1;
+	kit_params.mode = GLEXCH_MODE_AUTO;
+	kit_params.er_bytes = RING;
+	for (int i = 0; i < PROCS; i++) {
+		kit_params.er_max = i ? 4 : most;
+		start_proc(i, PROCS - 1, 16, 8);
+	}
+	for (int i = 1; i < PROCS; i++) {
+		procs[i].main_end.tx_tag = procs[0].ends[i].rx_tag = (unsigned)(10 * i);
+		procs[0].ends[i].tx_tag = procs[i].main_end.rx_tag = (unsigned)i;
+		open_end(i, 0);
+	}
+}
+
+START_TEST(cap__reached__unused_ones_are_handed_back)
+{
+	start_star((unsigned)_i, 1);
+	for (int i = 1; i < 5; i++) {
+		struct end *end = &procs[i].main_end;
+
+		for (int n = 0; n < 600 && !stats(i)->er_opened; n++) {
+			for (int k = 0; k < 100; k++)
+				send_message(end, 90);
+			settle(end, &procs[0].ends[i]);
+			steps(200);
+		}
+		ck_assert_uint_eq(stats(i)->er_opened, 1);
+		ck_assert_uint_le(fake.regions,
+				  PROCS + 2 + PROCS); /* the pools, one channel, what is being asked for */
+		if (i > 1)
+			ck_assert_uint_eq(stats(i - 1)->er_closed, 1);
+	}
+	ck_assert_uint_ge(stats(0)->er_refused, 3);
+	ck_assert_uint_eq(stats(0)->er_closed, 3);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+END_TEST
+
+/* Messages of all others are under way while channels come and go: order holds across every change. */
+START_TEST(cap__everybody_talks__order_holds_across_switches)
+{
+	uint64_t opened = 0;
+
+	start_star((unsigned)_i, 2);
+	for (int n = 0; n < 80; n++) {
+		int hot = 1 + n / 8 % (PROCS - 1);
+
+		for (int k = 0; k < 100; k++) {
+			send_message(&procs[hot].main_end, 1 + fake_random(300));
+			if (procs[0].ends[hot].conn)
+				send_message(&procs[0].ends[hot], 1 + fake_random(300));
+			if (k % 32 == 0)
+				send_message(&procs[1 + fake_random(PROCS - 1)].main_end, random_size());
+		}
+		steps(3000);
+	}
+	for (int i = 1; i < PROCS; i++) {
+		settle(&procs[i].main_end, &procs[0].ends[i]);
+		settle(&procs[0].ends[i], &procs[i].main_end);
+		opened += stats(i)->er_opened;
+		ck_assert_int_eq(procs[i].main_end.failed + procs[0].ends[i].failed, 0);
+	}
+	ck_assert_uint_ge(opened, 4);
+	ck_assert_uint_ge(stats(0)->er_closed, 2);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+END_TEST
+
+/* ---- ends ---------------------------------------------------------------- */
+
+START_TEST(peer__dies_with_a_ring_open__everything_of_it_fails_once)
+{
+	struct end *a;
+	int regions;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	open_ring();
+	regions = fake.regions;
+	for (int i = 0; i < 30; i++)
+		send_message(a, random_size());
+	steps(20);
+	fake_kill(procs[1].card.addr);
+	glexch_close(procs[1].ch);
+	procs[1].ch = NULL;
+	steps(12000);
+	ck_assert_int_eq(a->failed, 1);
+	ck_assert_int_eq(a->done, a->queued);
+	ck_assert(glexch_quiet(procs[0].ch));
+	ck_assert_int_eq(fake.regions, regions - 3); /* its pool and ring, and our ring */
+	send_message(a, 10);			     /* fails at once */
+	ck_assert_int_eq(a->done, a->queued);
+	stop();
+}
+END_TEST
+
+START_TEST(peer__dies_while_opening__ring_is_given_up)
+{
+	struct end *a;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, &procs[1].main_end);
+	for (int i = 0; i < 3; i++)
+		glexch_progress(procs[0].ch);
+	fake_kill(procs[1].card.addr);
+	glexch_close(procs[1].ch);
+	procs[1].ch = NULL;
+	for (int i = 0; i < 5; i++)
+		send_message(a, 30000);
+	steps(12000);
+	ck_assert_int_eq(a->failed, 1);
+	ck_assert_int_eq(fake.regions, 1);
+	stop();
+}
+END_TEST
+
+/* Destroyed without a word, again and again, on both sides: the next rings get nothing of the last. */
+START_TEST(reopened__ring_of_the_last_time__is_not_taken)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 3, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	for (int visit = 0; visit < 12; visit++) {
+		open_end(0, 1);
+		for (int i = 0; i < 20; i++) {
+			send_message(a, random_size());
+			step();
+		}
+		settle(a, b);
+		send_message(b, 2000);
+		settle(b, a);
+		quiet(&procs[0]);
+		quiet(&procs[1]);
+		glexch_conn_destroy(a->conn);
+		glexch_conn_destroy(b->conn);
+		memset(a, 0, sizeof(*a));
+		memset(b, 0, sizeof(*b));
+		tag_ends(0, 1);
+		ck_assert_int_le(fake.regions, 2 + 2 * 3);
+	}
+	ck_assert_uint_ge(stats(0)->er_opened, 10);
+	stop();
+}
+END_TEST
+
+static void reply_and_poll(struct end *end)
+{
+	send_message(end, 1 + fake_random(6000));
+	fake_deliver(4);
+	glexch_progress(procs[0].ch);
+	glexch_progress(procs[1].ch);
+}
+
+START_TEST(data_callback__sends_and_polls__order_holds)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	b->on_data = reply_and_poll;
+	for (int i = 0; i < 60; i++) {
+		send_message(a, random_size());
+		step();
+	}
+	settle(a, b);
+	settle(b, a);
+	stop();
+}
+END_TEST
+
+static void destroy_self(struct end *end)
+{
+	glexch_conn_destroy(end->conn);
+	end->conn = NULL;
+}
+
+START_TEST(data_callback__destroys_connection__rest_is_ignored)
+{
+	struct end *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	b = &procs[1].main_end;
+	open_ring();
+	b->on_data = destroy_self;
+	for (int i = 0; i < 5; i++)
+		send_message(&procs[0].main_end, 60);
+	steps(300);
+	ck_assert_ptr_null(b->conn);
+	ck_assert_uint_eq(b->received, 160);
+	ck_assert_int_eq(b->failed, 0);
+	stop();
+}
+END_TEST
+
+/* ---- main ---------------------------------------------------------------- */
+
+int main(void)
+{
+	Suite *suite = suite_create("channel_er");
+	SRunner *runner = srunner_create(suite);
+	TCase *tc = tcase_create("rings");
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, open__little_sent__no_ring, 1, 3);
+	tcase_add_loop_test(tc, open__much_sent__goes_through_a_ring, 1, 10);
+	tcase_add_test(tc, open__mode_sr__never);
+	tcase_add_loop_test(tc, open__both_at_once__is_one_channel, 1, 40);
+	tcase_add_loop_test(tc, open__refused__shared_channel_serves, 1, 10);
+	tcase_add_loop_test(tc, open__sizes_differ__shared_channel_serves, 1, 20);
+	tcase_add_loop_test(tc, ring__any_order_of_arrival__is_restored, 1, 40);
+	tcase_add_loop_test(tc, ring__posts_refused__is_complete, 1, 10);
+	tcase_add_loop_test(tc, ring__usual_size__is_complete, 1, 10);
+	tcase_add_test(tc, ring__every_size__arrives);
+	tcase_add_loop_test(tc, try_short__header_with_zeros__arrives_whole, 0, 4);
+	tcase_add_loop_test(tc, ring__full__waits_for_lines, 1, 5);
+	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
+	tcase_add_loop_test(tc, cap__reached__unused_ones_are_handed_back, 1, 5);
+	tcase_add_loop_test(tc, cap__everybody_talks__order_holds_across_switches, 1, 5);
+	tcase_add_loop_test(tc, peer__dies_with_a_ring_open__everything_of_it_fails_once, 1, 20);
+	tcase_add_loop_test(tc, peer__dies_while_opening__ring_is_given_up, 1, 10);
+	tcase_add_loop_test(tc, reopened__ring_of_the_last_time__is_not_taken, 1, 5);
+	tcase_add_loop_test(tc, data_callback__sends_and_polls__order_holds, 1, 10);
+	tcase_add_loop_test(tc, data_callback__destroys_connection__rest_is_ignored, 1, 5);
+	suite_add_tcase(suite, tc);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
