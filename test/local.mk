@@ -57,7 +57,8 @@ EXTRA_DIST += \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
 	test/lib/mpi.sh test/mpi/limits.c test/mpi/soak.c test/mpi/stats.c \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
-	test/model/coll.pml test/model/dma.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
+	test/bench/wait.sh \
+	test/model/bias.pml test/model/coll.pml test/model/dma.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh test/mpich/soak.sh
 
 # The endpoint API, and stories about its processes.
@@ -65,3 +66,8 @@ include test/api/api.mk
 
 # The hardware model and the queues, in one process.
 include test/unit/unit.mk
+
+# What test/bench/wait.sh runs.
+check_PROGRAMS += test/bench/wait_bench
+test_bench_wait_bench_SOURCES = test/bench/wait_bench.c
+test_bench_wait_bench_LDADD = libglex/libglex.la
