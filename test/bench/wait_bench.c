@@ -108,12 +108,30 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Else the sender, who computes, may sit on the receiver's core. */
+static void pin(int rank)
+{
+	cpu_set_t may, one;
+
+	if (sched_getaffinity(0, sizeof(may), &may))
+		return;
+	for (int core = 0; core < CPU_SETSIZE; core++) {
+		if (!CPU_ISSET(core, &may) || rank--)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(core, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+	}
+}
+
 /* Rank 0 computes between two messages; what it sends is the time. */
 static void run_gap(int rank, uint64_t gap_ns)
 {
 	double late[MESSAGES], cpu = 0;
-	uint64_t next = now_ns();
+	uint64_t next;
 
+	pin(rank);
+	next = now_ns();
 	for (int i = 0; i < MESSAGES; i++) {
 		if (rank == 0) {
 			for (next += gap_ns; now_ns() < next;)

@@ -188,7 +188,10 @@ inline serve(p)
 	do
 	:: h == t -> break
 	:: h != t ->
-		d = DESC(p, h);
+		d_step {
+			d = DESC(p, h);
+			DESC(p, h) = 0 /* so that one that is not yet written is seen */
+		};
 		assert(d != 0 && open[p]);
 #ifdef MUT_HEAD_FIRST
 		head[p] = h + 1;
@@ -198,7 +201,6 @@ inline serve(p)
 		head[p] = h + 1;
 #endif
 		h++;
-		DESC(p, h - 1) = 0;
 		d = 0;
 		if
 		:: h != t -> /* the quantum is spent */

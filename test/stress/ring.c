@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint32_t counts[RING_STRESS_MODES] = {1000000, 600000, 1000000, 600000, 400, 300, 200, 100};
+static const uint32_t counts[RING_STRESS_MODES] = {1000000, 600000, 1000000, 600000, 400, 100, 80, 30};
 
 int main(int argc, char **argv)
 {
