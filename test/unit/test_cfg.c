@@ -329,9 +329,13 @@ END_TEST
 START_TEST(env__typo__suggests_nearest_name)
 {
 	const char *const typos[][2] = {
-		{"GLEX_SOKCET=x", "GLEX_SOCKET"},	    {"GLEX_LOGLEVEL=x", "GLEX_LOG_LEVEL"},
-		{"GLEX_LOG=x", "GLEX_LOG_LEVEL"},	    {"GLEX_MPI_BLOCK_SIZE=x", "GLEX_MPI_SR_BLOCK_SIZE"},
-		{"GLEX_EAGER_MAX=x", "GLEX_MPI_EAGER_MAX"}, {"GLEX_SPINTIME=x", "GLEX_SPIN_TIME"},
+		{"GLEX_SOKCET=x", "GLEX_SOCKET"},
+		{"GLEX_LOGLEVEL=x", "GLEX_LOG_LEVEL"},
+		{"GLEX_LOG=x", "GLEX_LOG_LEVEL"},
+		{"GLEX_MPI_BLOCK_SIZE=x", "GLEX_MPI_SR_BLOCK_SIZE"},
+		{"GLEX_MPI_EAGERMAX=x", "GLEX_MPI_EAGER_MAX"},
+		{"GLEX_SPINTIME=x", "GLEX_SPIN_TIME"},
+		{"GLEX_EAGER_MAX_SIZE=x", "GLEX_EAGER_MAX_MSG_SIZE"},
 	};
 
 	for (size_t i = 0; i < sizeof(typos) / sizeof(typos[0]); i++) {
