@@ -111,9 +111,8 @@ static void put_error(uint64_t n)
 	slot->status = GLEX_ERR_STATUS_MMT;
 	slot->rmt_nic_id = 11;
 	slot->rmt_ep_num = 12;
-	slot->data[0] = n;
-	slot->data[1] = n + 1;
-	slot->data[2] = n + 2;
+	for (uint64_t i = 0; i < 3; i++)
+		slot->data[i] = n + i;
 	emu_ring_publish(slot, index);
 }
 
@@ -481,31 +480,25 @@ END_TEST
 
 /* ---- waiting ------------------------------------------------------------- */
 
-/* A busy machine may keep a wait from its core all the time that it has: then it never sleeps, and is done again. */
 #define SHORT 30 /* ms */
-#define TRIES 50
 
 START_TEST(wait__nothing_comes__no_mp_in_time_and_not_before)
 {
+	int64_t begin = unit_now_ns();
 	uint32_t len;
 	void *data;
 
-	for (int n = 0; n < TRIES && !atomic_load(&sleeps); n++) {
-		int64_t begin = unit_now_ns();
-
-		ck_assert_int_eq(glex_probe_first_mp(&ep.pub, SHORT, NULL, &data, &len), GLEX_NO_MP);
-		ck_assert_int_ge(unit_now_ns() - begin, SHORT * INT64_C(1000000));
-	}
-	ck_assert_uint_gt(atomic_load(&sleeps), 0);
+	ck_assert_int_eq(glex_probe_first_mp(&ep.pub, SHORT, NULL, &data, &len), GLEX_NO_MP);
+	ck_assert_int_ge(unit_now_ns() - begin, SHORT * INT64_C(1000000));
 }
 END_TEST
 
-/* A slot that never becomes an MP must not keep the wait from sleeping, nor from ending. */
+/* A slot that never becomes an MP keeps no wait from sleeping, nor ending; but a busy machine may keep short ones. */
 START_TEST(wait__only_discarded__sleeps_and_ends)
 {
 	uint32_t len, data;
 
-	for (uint32_t n = 0; n < TRIES && !atomic_load(&sleeps); n++) {
+	for (uint32_t n = 0; n < 50 && !atomic_load(&sleeps); n++) {
 		die_in_mpq();
 		die_in_mpq();
 		ck_assert_int_eq(glex_receive_mp(&ep.pub, SHORT, NULL, &data, &len), GLEX_NO_MP);
