@@ -290,13 +290,16 @@ static const double values[NODES] = {1e16, 1.0, -1e16, 3.0, 1e-3, 7e15, -5.5, 2e
 /* As the library composes it. */
 static uint32_t operand(double value, uint32_t location, uint32_t degree, enum glex_coll_reduce_op op, void *data)
 {
-	union glex_coll_data_loc unit = {.double_s = {.data = value, .location = location}};
+	union glex_coll_data_loc unit;
 	struct emu_operand o = {.magic = EMU_OPERAND_MAGIC,
 				.count = 1,
 				.bits = GLEX_COLL_REDUCE_DATA_BITS_64,
 				.op = (uint8_t)op,
 				.degree = (uint8_t)degree};
 
+	memset(&unit, 0, sizeof(unit)); /* all of it is compared */
+	unit.double_s.data = value;
+	unit.double_s.location = location;
 	memcpy(o.unit[0], &unit, sizeof(unit));
 	memcpy(data, &o, EMU_OPERAND_HEAD + 16);
 	return EMU_OPERAND_HEAD + 16;
