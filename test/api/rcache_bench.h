@@ -142,9 +142,15 @@ static inline void peer_finds(const struct bench *b, const struct glex_rcache_re
  * Addresses far from those the system gives by itself: what is unmapped there stays free until the test maps it
  * again, also while a sanitizer maps memory for itself.  Only a wish, so any place may come of it.
  */
+#ifdef __SANITIZE_THREAD__
+#define LONELY UINT64_C(0x1000000000) /* it lets a program have these, but not those */
+#else
+#define LONELY UINT64_C(0x200000000000)
+#endif
+
 static inline void *lonely(size_t len)
 {
-	static _Atomic uintptr_t next = UINT64_C(0x200000000000);
+	static _Atomic uintptr_t next = LONELY;
 
 	/* relaxed: only that no two are the same */
 	return (void *)atomic_fetch_add_explicit(&next, len + 4 * page, memory_order_relaxed);

@@ -246,6 +246,16 @@ static bool start_process(struct producer *producer)
 	_exit(0);
 }
 
+/*
+ * The thread sanitizer sees its own process only: that a slot which another thread
+ * of it wrote has meanwhile been given back by a consumer elsewhere, it does not.
+ */
+#ifdef __SANITIZE_THREAD__
+#define THREADS_MOST 1u
+#else
+#define THREADS_MOST UINT32_MAX
+#endif
+
 #define AS_THREAD UINT32_MAX /* instead of the number of threads of a process: a thread of this one */
 
 static bool start(struct stress *stress, struct producer *producer, uint32_t threads, uint32_t count, uint32_t linger)
@@ -260,7 +270,7 @@ static bool start(struct stress *stress, struct producer *producer, uint32_t thr
 	producer->count = count;
 	producer->random = next_random(&stress->random);
 	producer->linger = linger;
-	producer->threads = threads == AS_THREAD ? 0 : threads;
+	producer->threads = threads == AS_THREAD ? 0 : threads < THREADS_MOST ? threads : THREADS_MOST;
 	if (threads != AS_THREAD)
 		return start_process(producer);
 	error = pthread_create(&producer->thread, NULL, produce_one, producer);
