@@ -143,7 +143,7 @@ static inline void peer_finds(const struct bench *b, const struct glex_rcache_re
  * again, also while a sanitizer maps memory for itself.  Only a wish, so any place may come of it.
  */
 #ifdef __SANITIZE_THREAD__
-#define LONELY UINT64_C(0x1000000000) /* it lets a program have these, but not those */
+#define LONELY UINT64_C(0x1000000000) /* the thread sanitizer allows no mapping at the others */
 #else
 #define LONELY UINT64_C(0x200000000000)
 #endif

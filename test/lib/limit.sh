@@ -42,6 +42,7 @@ watch() {
 	for pid in $(marked "$2"); do
 		kill -KILL "$pid" 2>/dev/null
 	done
+	exit 0 # tells `limited` that the time was over, whatever the last kill says
 }
 
 limited() {
