@@ -38,6 +38,7 @@ glex_stories = \
 	test/integ/71_glex_perf.sh \
 	test/integ/72_glex_info.sh \
 	test/integ/73_debian_mpi.sh \
+	test/integ/74_mpi_osu.sh \
 	test/integ/75_mpi_stats.sh \
 	test/integ/76_mpi_limits.sh \
 	test/integ/77_mpi_soak.sh
@@ -57,7 +58,7 @@ EXTRA_DIST += \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
 	test/lib/mpi.sh test/mpi/limits.c test/mpi/soak.c test/mpi/stats.c \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
-	test/bench/wait.sh \
+	test/bench/mpi_shapes.c test/bench/osu test/bench/osu_table.awk test/bench/wait.sh \
 	test/model/bias.pml test/model/coll.pml test/model/dma.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh test/mpich/soak.sh
 

@@ -49,3 +49,84 @@ function median(v, n,   i, j, x) {
 	}
 	return n == 0 ? "NaN" : n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
 }'
+
+# Ranks may outlive their launcher, in process groups of their own; they are known by
+# a variable that only these runs have.  glexd has it too, but may be shared with
+# other jobs, and leaves by itself.
+bench_mark=$prog.$$
+bench_running=
+
+sweep()
+{
+	for environ in /proc/[0-9]*/environ; do
+		grep -zqx "GLEX_BENCH_MARK=$bench_mark" "$environ" 2>/dev/null || continue
+		pid=${environ#/proc/}
+		pid=${pid%/environ}
+		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" = glexd ] || kill -9 "$pid" 2>/dev/null
+	done
+}
+
+# run_marked SECONDS OUT COMMAND...: its exit status, 124 if it had to be ended
+run_marked()
+{
+	limit=$1 bench_out=$2
+	shift 2
+	GLEX_BENCH_MARK=$bench_mark timeout -k 5 "$limit" "$@" >"$bench_out" 2>&1 &
+	bench_running=$!
+	wait $bench_running
+	bench_status=$?
+	bench_running=
+	[ $bench_status -eq 0 ] || sweep
+	return $bench_status
+}
+
+# To be called on exit: nothing is left running
+end_run()
+{
+	[ -z "$bench_running" ] || { kill "$bench_running"; sweep; } 2>/dev/null
+}
+
+# ---- of those that compare MPIs: prefix, top, here and work are theirs ---------
+
+build_mpi_bench()
+{
+	# shellcheck disable=SC2154
+	for tool in mpicc mpiexec; do
+		[ -x "$prefix/bin/$tool" ] || die "there is no $prefix/bin/$tool: give --prefix of an MPICH with the glex netmod"
+	done
+	progress "building mpi_bench"
+	# shellcheck disable=SC2154
+	"$prefix/bin/mpicc" -std=c11 -D_GNU_SOURCE -O2 -I"$top/libglex/tools" -o "$work/mpi_bench" "$here/mpi_bench.c" \
+		"$top/libglex/tools/perf_base.c" "$top/libglex/tools/perf_raw.c" >"$work/out" 2>&1 ||
+		{ cat "$work/out" >&2; die "mpi_bench could not be built"; }
+}
+
+# What the machine gives just now, once a round
+measure_raw()
+{
+	"$work/mpi_bench" --raw >>"$work/raw" || die "RAW could not be measured"
+}
+
+# The rounds' RAW and how busy the machine was, each "# name median min max"
+raw_lines()
+{
+	awk "$awk_median"'
+	{ value[$1, ++count[$1]] = $3 }
+	function line(label, name,   i, v, middle) {
+		for (i = 1; i <= count[name]; i++)
+			v[i] = value[name, i] + 0
+		middle = median(v, count[name])
+		printf "# %s\t%.6g\t%.6g\t%.6g\n", label, middle, v[1], v[count[name]]
+	}
+	END { line("raw_ns", "raw"); line("busy", "busy") }' "$work/raw"
+}
+
+# For awk programs that print those lines: call it for every line that begins with #
+# shellcheck disable=SC2034 # used by those who source this
+awk_raw_heading='
+function raw_heading(rounds) {
+	if ($1 == "# raw_ns")
+		printf "medians of %d interleaved rounds; RAW %.0f ns one way (%.0f to %.0f)\n", rounds, $2, $3, $4
+	if ($1 == "# busy" && $2 > 0.3)
+		printf "NOTE: %.1f other tasks were running on this machine: do not trust these figures\n", $2
+}'

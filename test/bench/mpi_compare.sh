@@ -85,28 +85,7 @@ esac
 # ---- running -----------------------------------------------------------------
 
 work=$(mktemp -d) || exit 1
-mark=$(basename "$work")
-running=
-
-# Ends what a run left behind.  Ranks may outlive their mpiexec, in process groups
-# of their own; they are known by a variable that only our runs have.
-sweep()
-{
-	for environ in /proc/[0-9]*/environ; do
-		grep -zqx "MPI_COMPARE_MARK=$mark" "$environ" 2>/dev/null || continue
-		pid=${environ#/proc/}
-		pid=${pid%/environ}
-		# Shared with other jobs perhaps, and leaves by itself.
-		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" = glexd ] || kill -9 "$pid" 2>/dev/null
-	done
-}
-
-cleanup()
-{
-	[ -z "$running" ] || { kill "$running"; sweep; } 2>/dev/null
-	rm -rf "$work"
-}
-trap cleanup EXIT
+trap 'end_run; rm -rf "$work"' EXIT
 trap 'clear_line; exit 130' HUP INT TERM
 
 # Each way's environment; what the caller has set must not mix the three up.
@@ -126,40 +105,22 @@ environment()
 run_way()
 {
 	environment "$1"
-	MPI_COMPARE_MARK=$mark timeout -k 5 "$limit_s" "$prefix/bin/mpiexec" -n 2 "$work/mpi_bench" \
-		-t "$tests" -s "$sizes" -m "$time_ms" >"$work/out" 2>&1 &
-	running=$!
-	wait $running
+	run_marked "$limit_s" "$work/out" "$prefix/bin/mpiexec" -n 2 "$work/mpi_bench" -t "$tests" -s "$sizes" -m "$time_ms"
 	status=$?
-	running=
 	if [ $status -ne 0 ]; then
-		sweep
 		clear_line
 		tail -n 15 "$work/out" >&2
 		[ $status -eq 124 ] && die "$1, round $2: mpiexec did not end within $limit_s s"
 		die "$1, round $2: mpiexec failed with exit status $status"
 	fi
-	awk -v way="$1" '/^#/ { next } { print way, $0 }' "$work/out" >>"$work/data"
-}
-
-build()
-{
-	[ -n "$prefix" ] || { usage >&2; exit 2; }
-	for tool in mpicc mpiexec; do
-		[ -x "$prefix/bin/$tool" ] || die "there is no $prefix/bin/$tool: give --prefix of an MPICH with the glex netmod"
-	done
-	progress "building mpi_bench"
-	"$prefix/bin/mpicc" -std=c11 -D_GNU_SOURCE -O2 -I"$top/libglex/tools" -o "$work/mpi_bench" "$here/mpi_bench.c" \
-		"$top/libglex/tools/perf_base.c" "$top/libglex/tools/perf_raw.c" >"$work/out" 2>&1 ||
-		{ cat "$work/out" >&2; die "mpi_bench could not be built"; }
+	awk -v way="$1" '/^(latency|rate|bandwidth) / { print way, $0 }' "$work/out" >>"$work/data"
 }
 
 measure()
 {
 	round=1
 	while [ "$round" -le "$rounds" ]; do
-		"$work/mpi_bench" --raw >"$work/out" || die "RAW could not be measured"
-		sed 's/^/raw /' "$work/out" >>"$work/data"
+		measure_raw
 		for way in $ways; do
 			progress "round $round of $rounds: $way"
 			run_way "$way" "$round"
@@ -174,11 +135,12 @@ measure()
 # Medians, smallest and largest over the rounds, one line a test and size.
 to_tsv()
 {
-	awk -v ways="$ways" "$awk_median"'
+	raw_lines | tee "$work/raw_lines"
+	awk -v raw="$(awk '$2 == "raw_ns" { print $3 }' "$work/raw_lines")" "$awk_median"'
 	{
 		key = $1 SUBSEP $2 SUBSEP $3
 		value[key, ++count[key]] = $4
-		if ($1 != "raw" && !(($2, $3) in seen)) {
+		if (!(($2, $3) in seen)) {
 			seen[$2, $3] = ++rows
 			test[rows] = $2
 			size[rows] = $3
@@ -196,34 +158,23 @@ to_tsv()
 		return sprintf("%.6g\t%.6g\t%.6g", middle, v[1], v[n])
 	}
 	END {
-		raw = summary("raw", "raw", 8)
-		split(raw, part, "\t")
-		printf "# raw_ns\t%s\t%s\t%s\n", part[1], part[2], part[3]
-		printf "# busy\t%s\n", summary("raw", "busy", 0)
 		print "# test\tsize\tunit\tglex\tglex_min\tglex_max\tshm\tshm_min\tshm_max\ttcp\ttcp_min\ttcp_max\traw_ns"
 		for (i = 1; i <= rows; i++)
 			printf "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", test[i], size[i], unit[i], summary("glex", test[i], size[i]),
-				summary("shm", test[i], size[i]), summary("tcp", test[i], size[i]), part[1]
+				summary("shm", test[i], size[i]), summary("tcp", test[i], size[i]), raw
 	}' "$work/data"
 }
 
 print_table()
 {
-	awk -F '\t' -v rounds="$rounds" '
+	awk -F '\t' -v rounds="$rounds" "$awk_raw_heading"'
 	function figure(x, digits) {
 		return x == "NaN" ? "-" : sprintf("%." digits "f", x)
 	}
 	function ratio(x, y) {
 		return x == "NaN" || y == "NaN" || y == 0 ? "-" : sprintf("%.2f", x / y)
 	}
-	$1 == "# raw_ns" {
-		printf "medians of %d interleaved rounds; RAW %.0f ns one way (%.0f to %.0f)\n", rounds, $2, $3, $4
-		next
-	}
-	$1 == "# busy" && $2 > 0.3 {
-		printf "NOTE: %.1f other tasks were running on this machine: do not trust these figures\n", $2
-	}
-	/^#/ { next }
+	/^#/ { raw_heading(rounds); next }
 	$1 != last {
 		last = $1
 		name = $1 == "latency" ? "latency, us" : $1 == "rate" ? "message rate, million a second" : "bandwidth, GB/s"
@@ -253,7 +204,8 @@ draw()
 	echo "picture: $out/mpi_compare.png (and .svg), figures: $out/mpi_compare.tsv"
 }
 
-build
+[ -n "$prefix" ] || { usage >&2; exit 2; }
+build_mpi_bench
 measure
 to_tsv >"$work/tsv"
 print_table

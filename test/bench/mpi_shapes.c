@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mpi_shapes.c - the patterns by which the OSU micro-benchmarks measure an MPI,
+ * for machines where those are not built.  osu runs either in the same way.
+ *
+ * A shape is timed over a fixed number of iterations of each size and prints what
+ * the program it stands for prints: size and value, mbw_mr a third column.
+ */
+#include "perf_base.h"
+
+#include <mpi.h>
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW 64
+#define TAG    1
+
+static struct {
+	const struct shape *shape;
+	struct perf_sizes sizes;
+	int count; /* of iterations that are timed */
+	int warm;  /* of those before */
+} opt = {.count = 1000, .warm = 100};
+
+static int rank, ranks;
+static char *out, *in; /* as large as the largest size, for every rank where all exchange */
+static MPI_Win win;
+static MPI_Status status[2 * WINDOW]; /* some compilers take MPI_STATUSES_IGNORE for too small an array */
+
+/* One iteration with messages of size bytes; seconds are added up by the caller. */
+typedef void (*iteration_fn)(int size);
+/* What a row's value is, from the seconds an iteration took on this rank. */
+typedef double (*value_fn)(int size, double seconds);
+
+struct shape {
+	const char *name;
+	iteration_fn iterate;
+	value_fn value;
+	int only;      /* ranks this shape is for, 0: any; -2: any even number */
+	bool sized;    /* has rows of several sizes */
+	bool averages; /* over all ranks, not rank 0's alone */
+	bool window;   /* needs an MPI window */
+	int smallest;  /* size in bytes */
+};
+
+/* ---- point to point ------------------------------------------------------ */
+
+static void send_to(int peer, int size)
+{
+	MPI_Send(out, size, MPI_CHAR, peer, TAG, MPI_COMM_WORLD);
+}
+
+static void receive_from(int peer, int size)
+{
+	MPI_Recv(in, size, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* The first half of the ranks leads, each has its partner in the second. */
+static bool leads(void)
+{
+	return rank < ranks / 2;
+}
+
+static int partner(void)
+{
+	return leads() ? rank + ranks / 2 : rank - ranks / 2;
+}
+
+static void ping_pong(int size)
+{
+	if (leads()) {
+		send_to(partner(), size);
+		receive_from(partner(), size);
+	} else {
+		receive_from(partner(), size);
+		send_to(partner(), size);
+	}
+}
+
+static void send_window(int size)
+{
+	MPI_Request req[WINDOW];
+
+	for (int i = 0; i < WINDOW; i++)
+		MPI_Isend(out, size, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD, &req[i]);
+	MPI_Waitall(WINDOW, req, status);
+}
+
+static void receive_window(int size)
+{
+	MPI_Request req[WINDOW];
+
+	for (int i = 0; i < WINDOW; i++)
+		MPI_Irecv(in, size, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD, &req[i]);
+	MPI_Waitall(WINDOW, req, status);
+}
+
+static void one_way(int size)
+{
+	char answer[4] = {0};
+
+	if (leads()) {
+		send_window(size);
+		MPI_Recv(answer, 4, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	} else {
+		receive_window(size);
+		MPI_Send(answer, 4, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD);
+	}
+}
+
+static void both_ways(int size)
+{
+	MPI_Request req[2 * WINDOW];
+	char answer[4] = {0};
+
+	for (int i = 0; i < WINDOW; i++)
+		MPI_Irecv(in, size, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD, &req[i]);
+	for (int i = 0; i < WINDOW; i++)
+		MPI_Isend(out, size, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD, &req[WINDOW + i]);
+	MPI_Waitall(2 * WINDOW, req, status);
+	if (leads())
+		MPI_Recv(answer, 4, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	else
+		MPI_Send(answer, 4, MPI_CHAR, partner(), TAG, MPI_COMM_WORLD);
+}
+
+/* ---- one-sided ----------------------------------------------------------- */
+
+static void put_flush(int size)
+{
+	if (rank)
+		return;
+	MPI_Put(out, size, MPI_CHAR, 1, 0, size, MPI_CHAR, win);
+	MPI_Win_flush(1, win);
+}
+
+static void get_flush(int size)
+{
+	if (rank)
+		return;
+	MPI_Get(in, size, MPI_CHAR, 1, 0, size, MPI_CHAR, win);
+	MPI_Win_flush(1, win);
+}
+
+/* ---- collectives --------------------------------------------------------- */
+
+static void allreduce(int size)
+{
+	MPI_Allreduce(out, in, size / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void bcast(int size)
+{
+	MPI_Bcast(out, size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void alltoall(int size)
+{
+	MPI_Alltoall(out, size, MPI_CHAR, in, size, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void barrier(int size)
+{
+	(void)size;
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static double whole_us(int size, double seconds)
+{
+	(void)size;
+	return seconds * 1e6;
+}
+
+static double half_us(int size, double seconds)
+{
+	(void)size;
+	return seconds / 2 * 1e6;
+}
+
+static double window_MBps(int size, double seconds)
+{
+	return (double)WINDOW * size / seconds / 1e6;
+}
+
+static double both_MBps(int size, double seconds)
+{
+	return 2 * window_MBps(size, seconds);
+}
+
+static double pairs_MBps(int size, double seconds)
+{
+	return ranks / 2 * window_MBps(size, seconds);
+}
+
+static const struct shape shapes[] = {
+	{"latency", ping_pong, half_us, 2, true, false, false, 1},
+	{"bw", one_way, window_MBps, 2, true, false, false, 1},
+	{"bibw", both_ways, both_MBps, 2, true, false, false, 1},
+	{"mbw_mr", one_way, pairs_MBps, -2, true, true, false, 1},
+	{"multi_lat", ping_pong, half_us, -2, true, true, false, 1},
+	{"put_latency", put_flush, whole_us, 2, true, false, true, 1},
+	{"get_latency", get_flush, whole_us, 2, true, false, true, 1},
+	{"allreduce", allreduce, whole_us, 0, true, true, false, 4},
+	{"bcast", bcast, whole_us, 0, true, true, false, 1},
+	{"alltoall", alltoall, whole_us, 0, true, true, false, 1},
+	{"barrier", barrier, whole_us, 0, false, true, false, 0},
+};
+
+/* ---- a row --------------------------------------------------------------- */
+
+static double seconds_of(int size)
+{
+	double start, taken;
+
+	for (int i = 0; i < opt.warm; i++)
+		opt.shape->iterate(size);
+	MPI_Barrier(MPI_COMM_WORLD);
+	/* Each by itself where all take part: a barrier between, so that nobody is ahead. */
+	if (opt.shape->averages && opt.shape->only == 0 && opt.shape->sized) {
+		taken = 0;
+		for (int i = 0; i < opt.count; i++) {
+			start = MPI_Wtime();
+			opt.shape->iterate(size);
+			taken += MPI_Wtime() - start;
+			MPI_Barrier(MPI_COMM_WORLD);
+		}
+		return taken / opt.count;
+	}
+	start = MPI_Wtime();
+	for (int i = 0; i < opt.count; i++)
+		opt.shape->iterate(size);
+	return (MPI_Wtime() - start) / opt.count;
+}
+
+static void measure(int size)
+{
+	double mine = seconds_of(size), seconds = mine, value;
+
+	if (opt.shape->averages) {
+		MPI_Reduce(&mine, &seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+		seconds /= ranks;
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank)
+		return;
+	value = opt.shape->value(size, seconds);
+	if (!opt.shape->sized)
+		printf("%20.3f\n", value);
+	else if (!strcmp(opt.shape->name, "mbw_mr"))
+		printf("%-10d %20.3f %20.2f\n", size, value, value / size * 1e6);
+	else
+		printf("%-10d %20.3f\n", size, value);
+	fflush(stdout);
+}
+
+/* ---- start --------------------------------------------------------------- */
+
+static void usage(FILE *f)
+{
+	fputs("usage: mpiexec -n N mpi_shapes -t SHAPE [-m MIN:MAX] [-i ITERATIONS] [-x WARM-UP]\n"
+	      "  SHAPE is one of",
+	      f);
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		fprintf(f, " %s", shapes[i].name);
+	fputs("\n", f);
+}
+
+static const struct shape *find_shape(const char *name)
+{
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		if (!strcmp(shapes[i].name, name))
+			return &shapes[i];
+	return NULL;
+}
+
+static bool number(const char *text, int *value_p)
+{
+	char *end;
+	long value = strtol(text, &end, 10);
+
+	*value_p = (int)value;
+	return *text && !*end && value >= 0 && value <= 1 << 30;
+}
+
+static bool parse_options(int argc, char **argv)
+{
+	bool good = !perf_parse_sizes("1:4M", &opt.sizes);
+	int key;
+
+	while (good && (key = getopt(argc, argv, "t:m:i:x:")) != -1) {
+		switch (key) {
+		case 't':
+			opt.shape = find_shape(optarg);
+			break;
+		case 'm':
+			good = !perf_parse_sizes(optarg, &opt.sizes);
+			break;
+		case 'i':
+			good = number(optarg, &opt.count) && opt.count > 0;
+			break;
+		case 'x':
+			good = number(optarg, &opt.warm);
+			break;
+		default:
+			good = false;
+			break;
+		}
+	}
+	for (uint32_t i = 0; good && i < opt.sizes.count; i++)
+		good = opt.sizes.size[i] <= 1 << 28;
+	return good && opt.shape && optind == argc;
+}
+
+static bool suits(void)
+{
+	int only = opt.shape->only;
+
+	return ranks >= 2 && (only == 0 || (only > 0 ? ranks == only : ranks % 2 == 0));
+}
+
+static void run(void)
+{
+	size_t largest = (size_t)opt.sizes.size[opt.sizes.count - 1], len = largest * (size_t)ranks;
+
+	len = (len + 4095) / 4096 * 4096;
+	out = aligned_alloc(4096, len);
+	in = aligned_alloc(4096, len);
+	if (!out || !in) {
+		fprintf(stderr, "mpi_shapes: no memory for messages of %zu bytes\n", largest);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	memset(out, 0, len);
+	memset(in, 0, len);
+	if (opt.shape->window) {
+		MPI_Win_create(in, (MPI_Aint)len, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+		MPI_Win_lock_all(0, win);
+	}
+	for (uint32_t i = 0; opt.shape->sized && i < opt.sizes.count; i++)
+		if ((int)opt.sizes.size[i] >= opt.shape->smallest)
+			measure((int)opt.sizes.size[i]);
+	if (!opt.shape->sized)
+		measure(0);
+	if (opt.shape->window) {
+		MPI_Win_unlock_all(win);
+		MPI_Win_free(&win);
+	}
+	free(out);
+	free(in);
+}
+
+int main(int argc, char **argv)
+{
+	if (!parse_options(argc, argv)) {
+		usage(stderr);
+		return 2;
+	}
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (!suits()) {
+		if (rank == 0)
+			fprintf(stderr, "mpi_shapes: %s is not for %d ranks\n", opt.shape->name, ranks);
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	run();
+	MPI_Finalize();
+	return 0;
+}

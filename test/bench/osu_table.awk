@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# osu_table.awk - osu's figures as tables with ratios, then what they had to reach;
+# lib.sh's awk_raw_heading goes before it.
+# Exit status: 0 if all that was measured is met, 1 otherwise.
+#
+# A ratio above 1 is in favour of glex, for times and bandwidths alike.
+
+function known(way, test, size)
+{
+	return (way, test, size) in value
+}
+
+# How much better mine is than theirs.
+function gain(test, mine, theirs)
+{
+	return unit[test] == "us" ? theirs / mine : mine / theirs
+}
+
+function better(test, a, b)
+{
+	return unit[test] == "us" ? a < b : a > b
+}
+
+# The best of some ways, and in best_way its name; "" where none was measured
+function best_of(list, test, size,   n, i, name, found)
+{
+	n = split(list, name, " ")
+	found = best_way = ""
+	for (i = 1; i <= n; i++)
+		if (known(name[i], test, size) && (found == "" || better(test, value[name[i], test, size], found))) {
+			found = value[name[i], test, size]
+			best_way = name[i]
+		}
+	return found
+}
+
+function ratio_text(way, list, test, size,   theirs)
+{
+	theirs = best_of(list, test, size)
+	return theirs == "" || !known(way, test, size) ? "-" : sprintf("%.2f", gain(test, value[way, test, size], theirs))
+}
+
+function heading(test)
+{
+	if (unit[test] == "us")
+		return test ", us"
+	return unit[test] == "Mps" ? test ", million a second" : test ", GB/s"
+}
+
+function figure(x, test)
+{
+	if (unit[test] == "MBps")
+		x /= 1000
+	return sprintf(x < 100 ? "%.3f" : "%.1f", x)
+}
+
+function print_test(test,   i, w)
+{
+	printf "\n%-30s", heading(test)
+	for (w = 1; w <= way_count; w++)
+		printf " %13s", way_name[w]
+	printf "   %8s %8s %8s\n", main "/shm", main "/best", "best is"
+	for (i = 1; i <= size_count[test]; i++) {
+		printf "%30s", test == "barrier" ? "" : sizes[test, i]
+		for (w = 1; w <= way_count; w++)
+			printf " %13s", known(way_name[w], test, sizes[test, i]) ?
+				figure(value[way_name[w], test, sizes[test, i]], test) : "-"
+		printf "   %8s %8s %8s\n", ratio_text(main, "shm", test, sizes[test, i]),
+			ratio_text(main, peers, test, sizes[test, i]), best_way
+	}
+}
+
+# The sizes from..to where way has to be at least limit times as good as the best of list.
+function judge(what, way, list, test, from, to, limit,   i, size, theirs, ratio, worst, at, rival, count, bad)
+{
+	for (i = 1; i <= size_count[test]; i++) {
+		size = sizes[test, i]
+		theirs = best_of(list, test, size)
+		if (size + 0 < from || size + 0 > to || theirs == "" || !known(way, test, size))
+			continue
+		ratio = gain(test, value[way, test, size], theirs)
+		count++
+		bad += ratio < limit
+		if (worst == "" || ratio < worst) {
+			worst = ratio
+			at = size
+			rival = best_way
+		}
+	}
+	if (!count)
+		return
+	missed += bad > 0
+	printf "%-58s %5.2f  %5.2f  %s", what, limit, worst, bad ? "MISSED" : "met"
+	if (bad && count > 1)
+		printf " at %d of %d sizes, worst at %d against %s", bad, count, at, rival
+	printf "\n"
+}
+
+BEGIN {
+	peers = "shm tcp mpich mpich_ucx openmpi openmpi_nocma"
+	way_count = split(ways, way_name, " ")
+	main = way_name[1]
+	for (w = 1; w <= way_count; w++)
+		if (way_name[w] == "auto")
+			main = "auto"
+}
+
+/^#/ {
+	raw_heading(rounds)
+	next
+}
+
+{
+	if (!($1 in unit)) {
+		unit[$1] = $3
+		tests[++test_count] = $1
+	}
+	if (!(($1, $2) in seen)) {
+		seen[$1, $2] = 1
+		sizes[$1, ++size_count[$1]] = $2
+	}
+	value[$4, $1, $2] = $5
+}
+
+END {
+	printf "ratios above 1 are in favour of %s\n", main
+	for (t = 1; t <= test_count; t++)
+		print_test(tests[t])
+	printf "\n%-58s %5s  %5s\n", "how many times as good", "limit", "is"
+	judge("latency 8 B, er against shm", "er", "shm", "latency", 8, 8, 1 / 1.25)
+	judge("latency 8 B, sr against shm", "sr", "shm", "latency", 8, 8, 1 / 1.6)
+	judge("latency 64 B to 16 KiB, auto against the best peer", "auto", peers, "latency", 64, 16384, 1 / 1.15)
+	judge("latency 64 to 512 KiB, auto against the best peer", "auto", peers, "latency", 65536, 524288, 1.2)
+	judge("latency from 1 MiB, auto against the best peer", "auto", peers, "latency", 1048576, 2 ^ 30, 1.0)
+	judge("message rate 8 B, auto against shm", "auto", "shm", "mr", 8, 8, 1.0)
+	judge("bandwidth 64 B to 32 KiB, auto against the best peer", "auto", peers, "bw", 64, 32768, 0.9)
+	judge("bandwidth 64 to 512 KiB, auto against the best peer", "auto", peers, "bw", 65536, 524288, 1.2)
+	judge("bandwidth from 1 MiB, auto against the best peer", "auto", peers, "bw", 1048576, 2 ^ 30, 1.0)
+	judge("latency, auto against the better of sr and er", "auto", "sr er", "latency", 1, 2 ^ 30, 1 / 1.05)
+	judge("bandwidth, auto against the better of sr and er", "auto", "sr er", "bw", 1, 2 ^ 30, 1 / 1.05)
+	judge("put and flush 8 B, auto against UCX of another MPICH", "auto", "mpich_ucx", "put_latency", 8, 8, 1 / 1.5)
+	judge("get and flush 8 B, auto against UCX of another MPICH", "auto", "mpich_ucx", "get_latency", 8, 8, 1 / 1.5)
+	judge("barrier, auto against shm", "auto", "shm", "barrier", 0, 0, 1.0)
+	if (missed)
+		printf "%d missed\n", missed
+	exit missed > 0
+}

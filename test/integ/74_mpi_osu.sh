@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 74_mpi_osu.sh - what test/bench/osu makes of its programs: real ones of ours, and
+# some that print what is known, so that its medians, ratios and verdicts are too.
+src=${srcdir:-$(dirname "$0")/../..}
+# shellcheck source=test/lib/tap.sh
+. "$src/test/lib/tap.sh"
+# shellcheck source=test/lib/mpi.sh
+. "$src/test/lib/mpi.sh"
+need_mpi
+osu=$src/test/bench/osu
+
+"$osu" --prefix "$GLEX_PREFIX" -r 1 --iterations 20 --ways auto,sr,er,shm,tcp --sizes 8:8,65536:65536 --out "$work/results" \
+	>"$work/out" 2>"$work/err"
+result $? "every shape runs over every way of this MPICH"
+rows=$(grep -vc '^#' "$work/results/osu.tsv")
+# 10 shapes of two sizes, one of which has two rows a size, and the barrier
+[ "$rows" = $((5 * (11 * 2 + 1))) ]
+result $? "each has its rows ($rows)"
+for kind in png svg; do
+	[ ! -x "$(command -v gnuplot)" ] || [ -s "$work/results/osu.$kind" ] && [ -s "$work/results/osu_ratio.$kind" ]
+	result $? "pictures are drawn: $kind"
+done
+
+# known NAME: a program that knows what it has to say; the way tells by its variables
+known() {
+	cat >"$work/folder/osu_$1"
+	chmod +x "$work/folder/osu_$1"
+}
+mkdir "$work/folder"
+known latency <<'END'
+#!/bin/sh
+[ "$PMI_RANK" = 0 ] || exit 0
+echo "# OSU MPI Latency Test"
+echo "# Size          Latency (us)"
+case ${GLEX_MPI_CHANNEL:-shm} in
+auto) echo "8   2.00" ;;
+shm) echo "8   1.00" ;;
+er) echo "8   1.20" ;;
+esac
+END
+known mbw_mr <<'END'
+#!/bin/sh
+[ "$PMI_RANK" = 0 ] || exit 0
+echo "# Size                  MB/s        Messages/s"
+case ${GLEX_MPI_CHANNEL:-shm} in
+auto) echo "8   80.00  10000000.00" ;;
+shm) echo "8   40.00   5000000.00" ;;
+er) echo "8   60.00   7500000.00" ;;
+esac
+END
+known barrier <<'END'
+#!/bin/sh
+[ "$PMI_RANK" = 0 ] || exit 0
+echo "# Avg Latency(us)"
+case ${GLEX_MPI_CHANNEL:-shm} in
+auto) echo "             3.00" ;;
+*) echo "             6.00" ;;
+esac
+END
+"$osu" --prefix "$GLEX_PREFIX" -r 3 --tests latency,mbw_mr,barrier --ways auto,er,shm --sizes 8:8 --strict "$work/folder" \
+	>"$work/out" 2>"$work/err"
+[ $? = 1 ]
+result $? "a target that is missed is the exit status, where that is asked for"
+grep -Eq '^ +8 +2.000 +1.200 +1.000 +0.50 +0.50 +shm$' "$work/out"
+result $? "a latency and its ratio"
+grep -Eq '^ +8 +10.000 +7.500 +5.000 +2.00 +2.00 +shm$' "$work/out"
+result $? "a rate and its ratio"
+grep -Eq '^ +3.000 +6.000 +6.000 +2.00 +2.00 +shm$' "$work/out"
+result $? "a barrier and its ratio"
+grep -Eq '^latency 8 B, er against shm +0.80 +0.83 +met$' "$work/out" &&
+	grep -Eq '^latency, auto against the better of sr and er +0.95 +0.60 +MISSED$' "$work/out"
+result $? "what is met and what is missed"
+
+"$osu" --prefix "$work" >"$work/out" 2>"$work/err"
+[ $? = 1 ] && says "bin/mpicc: give --prefix of an MPICH with the glex netmod" err
+result $? "a prefix without MPICH"
+"$osu" --prefix "$GLEX_PREFIX" --tests pingpong >"$work/out" 2>"$work/err"
+[ $? = 1 ] && says "there is no test pingpong: latency bw" err
+result $? "a test that there is not"
+"$osu" --prefix "$GLEX_PREFIX" --ways auto "$work/none" >"$work/out" 2>"$work/err"
+[ $? = 1 ] && says "there is no folder" err
+result $? "a folder that there is not"
+"$osu" --prefix "$GLEX_PREFIX" --tests bibw --ways auto,shm "$work/folder" >"$work/out" 2>"$work/err"
+[ $? = 1 ] && says "there is no osu_bibw for it" err && says "nothing to measure" err
+result $? "a folder without the program"
+finish
