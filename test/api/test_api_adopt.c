@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +116,7 @@ START_TEST(adopt__not_allowed__stays_private)
 }
 END_TEST
 
+/* Where the kernel does not make writers wait. */
 START_TEST(adopt__another_region_is_open_to_writers__not_before_it_is_gone)
 {
 	unsigned char *base = pages(LEN);
@@ -122,6 +124,7 @@ START_TEST(adopt__another_region_is_open_to_writers__not_before_it_is_gone)
 	struct side side;
 	int i;
 
+	ck_assert_int_eq(forbid_userfaultfd(), 0);
 	open_adopting(&side, "always");
 	OK(glex_register_mem(side.ep, base + LEN / 2, 10, GLEX_MEM_WRITE, &other));
 	mh = make_hot(&side, base, LEN);
@@ -145,18 +148,179 @@ static void *wait_for_end(void *mutex)
 	return NULL;
 }
 
-START_TEST(adopt__another_thread_runs__stays_private)
+/* _i: 0 the kernel does not make it wait, 1 it does */
+START_TEST(adopt__another_thread_runs__stays_private_unless_it_can_be_made_to_wait)
 {
 	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	unsigned char *base = pages(LEN);
 	struct side side;
 	pthread_t thread;
 
+	if (_i == 0)
+		ck_assert_int_eq(forbid_userfaultfd(), 0);
 	open_adopting(&side, "always");
 	pthread_mutex_lock(&mutex);
 	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_end, &mutex), 0);
 	make_hot(&side, base, LEN);
-	ck_assert(!is_shared(base));
+	ck_assert_int_eq(is_shared(base), _i);
+	pthread_mutex_unlock(&mutex);
+	pthread_join(thread, NULL);
+	side_close(&side);
+}
+END_TEST
+
+/* ---- while others write ---------------------------------------------------------------- */
+
+#define COUNTERS 3
+#define SPACE	 ((size_t)4 << 20)
+
+/* What all threads write to at once, with its counters of how often. */
+struct traffic {
+	unsigned char
+		*base; /* [0, SPACE/2) words that are counted up, then the part of the pipe, then that of the peer */
+	struct side side;
+	struct peer peer;
+	glex_mem_handle_t open_part;
+	_Atomic bool stop;
+	_Atomic uint64_t counted, piped, put;
+};
+
+static void *count_up(void *arg)
+{
+	struct traffic *traffic = arg;
+	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)traffic->base;
+	unsigned seed = (unsigned)(uintptr_t)&seed;
+	uint64_t n = 0;
+
+	for (; !traffic->stop; n++)
+		word[(size_t)rand_r(&seed) % (SPACE / 16)]++;
+	traffic->counted += n;
+	return NULL;
+}
+
+/* The kernel writes for us: what it has written must be there. */
+static void *read_pipe(void *arg)
+{
+	struct traffic *traffic = arg;
+	unsigned char sent[3000], *part = traffic->base + SPACE / 2;
+	int fd[2];
+
+	ck_assert_int_eq(pipe(fd), 0);
+	for (uint32_t i = 0; !traffic->stop; i++, traffic->piped++) {
+		unsigned char *at = part + (size_t)i * 4001 % (SPACE / 4 - sizeof(sent));
+
+		fill(sent, sizeof(sent), i);
+		ck_assert_int_eq(write(fd[1], sent, sizeof(sent)), sizeof(sent));
+		ck_assert_int_eq(read(fd[0], at, sizeof(sent)), sizeof(sent));
+		expect_filled(at, sizeof(sent), i);
+	}
+	close(fd[0]);
+	close(fd[1]);
+	return NULL;
+}
+
+static void *let_peer_put(void *arg)
+{
+	struct traffic *traffic = arg;
+
+	for (uint32_t i = 0; !traffic->stop; i++, traffic->put++) {
+		uint32_t at = i * 6007 % (SPACE / 4 - 9000);
+
+		ck_assert(!tell(&traffic->peer, &traffic->side, traffic->open_part, PUT, at, 9000, i).failed);
+		expect_filled(traffic->base + SPACE * 3 / 4 + at, 9000, i);
+	}
+	return NULL;
+}
+
+static void start_traffic(struct traffic *traffic, pthread_t *threads)
+{
+	traffic->base = pages(SPACE);
+	traffic->stop = false;
+	traffic->counted = traffic->piped = traffic->put = 0;
+	OK(glex_register_mem(traffic->side.ep, traffic->base + SPACE * 3 / 4, SPACE / 4, RW, &traffic->open_part));
+	for (int i = 0; i < COUNTERS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, count_up, traffic), 0);
+	ck_assert_int_eq(pthread_create(&threads[COUNTERS], NULL, read_pipe, traffic), 0);
+	ck_assert_int_eq(pthread_create(&threads[COUNTERS + 1], NULL, let_peer_put, traffic), 0);
+	UNTIL(traffic->piped > 20 && traffic->put > 20);
+}
+
+static void end_traffic(struct traffic *traffic, pthread_t *threads)
+{
+	const uint64_t *word = (const uint64_t *)(const void *)traffic->base;
+	uint64_t piped = traffic->piped, put = traffic->put, found = 0;
+
+	UNTIL(traffic->piped > piped + 20 && traffic->put > put + 20);
+	traffic->stop = true;
+	for (int i = 0; i < COUNTERS + 2; i++)
+		pthread_join(threads[i], NULL);
+	for (size_t i = 0; i < SPACE / 16; i++)
+		found += word[i];
+	ck_assert_uint_eq(found, traffic->counted);
+	OK(glex_deregister_mem(traffic->side.ep, traffic->open_part));
+}
+
+/* _i: 1: with huge pages */
+START_TEST(adopt__threads_and_peers_write_throughout__nothing_is_lost)
+{
+	pthread_t threads[COUNTERS + 2];
+	struct traffic traffic;
+	glex_mem_handle_t mh;
+
+	open_adopting(&traffic.side, "always");
+	traffic.peer = peer_start(helper_main, &mover);
+	for (int round = 0; round < 5; round++) {
+		start_traffic(&traffic, threads);
+		if (_i)
+			madvise(traffic.base, SPACE, MADV_HUGEPAGE);
+		mh = make_hot(&traffic.side, traffic.base, SPACE);
+		ck_assert(is_shared(traffic.base));
+		ck_assert(is_shared(traffic.base + SPACE - 1));
+		end_traffic(&traffic, threads);
+		expect_reached(&traffic.peer, &traffic.side, mh, traffic.base, 1000, 1 << 19);
+		OK(glex_deregister_mem(traffic.side.ep, mh));
+		munmap(traffic.base, SPACE);
+	}
+	let_go(&traffic.peer);
+	side_close(&traffic.side);
+}
+END_TEST
+
+static bool is_adopted_now(struct side *side, unsigned char *base)
+{
+	OK(glex_deregister_mem(side->ep, make_hot(side, base, LEN)));
+	return is_shared(base + LEN / 2);
+}
+
+/* What the system may write to whenever it likes: buffers that an io_uring has pinned. */
+START_TEST(adopt__pages_are_pinned__stays_private_and_nothing_is_lost)
+{
+	unsigned char params[120] = "", *base = pages(LEN);
+	struct iovec iov = {base + LEN / 2, PAGE};
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	glex_mem_handle_t mh;
+	struct side side;
+	pthread_t thread;
+	int ring;
+
+	open_adopting(&side, "always");
+	fill(base, LEN, 6);
+	ring = (int)syscall(SYS_io_uring_setup, 4, params);
+	if (ring < 0) {
+		side_close(&side); /* a system without io_uring does not do that */
+		return;
+	}
+	ck_assert_int_eq(syscall(SYS_io_uring_register, ring, 0, &iov, 1), 0);
+	pthread_mutex_lock(&mutex);
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_end, &mutex), 0);
+	mh = make_hot(&side, base, LEN);
+	ck_assert(!is_shared(base + LEN / 2));
+	expect_filled(base, LEN, 6);
+	OK(glex_deregister_mem(side.ep, mh));
+	close(ring);
+	/* the system lets go of them in its own time */
+	UNTIL(is_adopted_now(&side, base));
+	expect_filled(base, LEN, 6);
 	pthread_mutex_unlock(&mutex);
 	pthread_join(thread, NULL);
 	side_close(&side);
@@ -563,10 +727,14 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, adopt__used_often__mapped_by_peers_and_bytes_are_the_same);
 	tcase_add_loop_test(tc, adopt__not_allowed__stays_private, 0, 2);
-	tcase_add_test(tc, adopt__another_region_is_open_to_writers__not_before_it_is_gone);
-	tcase_add_test(tc, adopt__another_thread_runs__stays_private);
+	if (CAN_BE_ALONE) {
+		tcase_add_test(tc, adopt__another_region_is_open_to_writers__not_before_it_is_gone);
+		tcase_add_loop_test(tc, adopt__attach_is_refused__all_but_stacks_is_reached, 0, 2);
+	}
+	tcase_add_loop_test(tc, adopt__another_thread_runs__stays_private_unless_it_can_be_made_to_wait, 0, 2);
+	tcase_add_loop_test(tc, adopt__threads_and_peers_write_throughout__nothing_is_lost, 0, 2);
+	tcase_add_test(tc, adopt__pages_are_pinned__stays_private_and_nothing_is_lost);
 	tcase_add_loop_test(tc, adopt__special_memory__stays_as_it_is, 0, SPECIALS);
-	tcase_add_loop_test(tc, adopt__attach_is_refused__all_but_stacks_is_reached, 0, 2);
 	tcase_add_test(tc, adopt__never_written_pages__stay_without_memory);
 	tcase_add_test(tc, adopt__unmapped_and_mapped_again__peer_sees_the_new_memory);
 	tcase_add_test(tc, adopt__moved_and_made_longer__bytes_follow_and_the_rest_is_zero);

@@ -29,6 +29,13 @@
 
 #define WAIT_MS 20000 /* much longer than anything takes that works */
 
+/* Whether a process can have one thread only; the thread sanitizer's has another. */
+#ifdef __SANITIZE_THREAD__
+#define CAN_BE_ALONE false
+#else
+#define CAN_BE_ALONE true
+#endif
+
 /* The rows of a loop test: which kind of endpoint, and how the memory is reached. */
 enum kind { FAST_PRIVATE, FAST_MAPPED, NORMAL_PRIVATE, NORMAL_MAPPED, KINDS };
 

@@ -26,6 +26,7 @@
 
 #define SUBSCRIBERS 4
 #define BUSY	    UINT64_MAX
+#define PATIENCE    10000u /* turns of waiting for changes to end */
 
 struct slot {
 	_Atomic uint64_t seq;
@@ -35,6 +36,7 @@ struct slot {
 
 _Alignas(128) _Atomic uint64_t glexi_memwatch_length;
 static _Alignas(128) _Atomic uint64_t open_changes;
+static _Atomic bool paused;
 static struct slot ring[GLEXI_MEMWATCH_LOG];
 static _Atomic(struct glexi_memwatch *) subscribers[SUBSCRIBERS];
 
@@ -55,12 +57,40 @@ static void append(uint64_t start, uint64_t end)
 	atomic_store_explicit(&slot->seq, n + 1, memory_order_release);	  /* MEMW-R3 */
 }
 
+/* A change is open from here on. */
+static void open_one(void)
+{
+	while (atomic_fetch_add_explicit(&open_changes, 1, memory_order_seq_cst),  /* MEMW-R1 */
+	       atomic_load_explicit(&paused, memory_order_seq_cst)) {		   /* MEMW-A7 */
+		atomic_fetch_sub_explicit(&open_changes, 1, memory_order_release); /* MEMW-R4 */
+		while (atomic_load_explicit(&paused, memory_order_seq_cst))	   /* MEMW-A7 */
+			sched_yield();
+	}
+}
+
+bool glexi_memwatch_pause(void)
+{
+	atomic_store_explicit(&paused, true, memory_order_seq_cst); /* MEMW-R7 */
+	for (uint32_t turns = 0; turns < PATIENCE; turns++) {
+		if (atomic_load_explicit(&open_changes, memory_order_seq_cst) == 0) /* MEMW-A1 */
+			return true;
+		sched_yield();
+	}
+	glexi_memwatch_resume();
+	return false;
+}
+
+void glexi_memwatch_resume(void)
+{
+	atomic_store_explicit(&paused, false, memory_order_seq_cst); /* MEMW-R7 */
+}
+
 void glexi_memwatch_begin(const struct glexi_mem_change *change)
 {
 	uint64_t end = change->addr + change->len;
 	int saved = errno;
 
-	atomic_fetch_add_explicit(&open_changes, 1, memory_order_seq_cst); /* MEMW-R1 */
+	open_one();
 	for (size_t i = 0; i < SUBSCRIBERS; i++) {
 		struct glexi_memwatch *watch =
 			atomic_load_explicit(&subscribers[i], memory_order_seq_cst); /* MEMW-A5 */
@@ -295,6 +325,7 @@ void glexi_memwatch_forked(void)
 {
 	/* relaxed: the child has one thread; those that were in the middle of a change are not in it */
 	atomic_store_explicit(&open_changes, 0, memory_order_relaxed); /* relaxed: see above */
+	atomic_store_explicit(&paused, false, memory_order_relaxed);   /* relaxed: likewise */
 	pthread_mutex_init(&choosing, NULL);
 	if (running() == GLEX_MEM_MONITOR_USERFAULTFD) {
 		glexi_uffd_forked();

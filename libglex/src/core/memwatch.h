@@ -32,6 +32,8 @@
  * MEMW-R4     reporter  open - 1          release   MEMW-A1   the kernel is done
  * MEMW-R5     opener    slot = subscriber seq_cst   MEMW-A5   the subscriber is complete; or gone, before open is read
  * MEMW-A5     reporter  load slot         seq_cst   MEMW-R5   it may be called while the change is open
+ * MEMW-R7     mover     paused            seq_cst   MEMW-A7   before open is read: who comes later waits
+ * MEMW-A7     reporter  load paused       seq_cst   MEMW-R7   after open + 1: nobody moves memory while the kernel acts
  * MEMW-R6     chooser   made = true       release   MEMW-A6   the monitor runs; false: it is about to stop
  * MEMW-A6     anyone    load made         acquire   MEMW-R6   what it sees may be asked
  * crash       a reporter that never ends (its process died): nobody is left to care; a fork's child starts anew
@@ -71,6 +73,15 @@ struct glexi_mem_change {
  */
 void glexi_memwatch_begin(const struct glexi_mem_change *change);
 void glexi_memwatch_end(const struct glexi_mem_change *change, bool done);
+
+/*
+ * Who moves memory in place stops the world's changes meanwhile: those that are
+ * reported before the kernel acts wait in begin.  Between the two the caller may
+ * not report any itself, nor wait for anybody who might; one pauses at a time.
+ * False: a change goes on and on; nothing is paused.
+ */
+bool glexi_memwatch_pause(void);
+void glexi_memwatch_resume(void);
 
 /* ---- subscribers ------------------------------------------------------------ */
 

@@ -24,6 +24,7 @@
 #include "backend/nic/vma.h"
 #include "core/memwatch.h"
 
+#define ADOPT_FILE   (INT64_C(1) << 60)
 #define ADOPT_WINDOW 40	  /* bits */
 #define ADOPT_MAX    512u /* pieces at once: each is one or two more mappings, and a descriptor of glexd */
 
@@ -34,6 +35,7 @@ struct adopt_piece {
 
 /* Of the process, whatever devices come and go. */
 struct adopt {
+	pthread_mutex_t turn; /* one thread adopts at a time; taken before `lock`, and before changes are paused */
 	pthread_mutex_t lock; /* nobody allocates or frees with it, for memory's changes are reported from in there */
 	int fd;		      /* -1: nothing was adopted yet */
 	uint64_t dev, ino;
@@ -52,6 +54,15 @@ struct nic_device;
  * there may be no region over them.  False: nothing was moved; *why_p says why.
  */
 bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, bool again, const char **why_p);
+
+/* adopt_move.c: the descriptor by which pages are taken out from under who uses them; -1, *why_p: there is none. */
+int nic_adopt_open_mover(const char **why_p);
+/*
+ * Moves the pages of [piece->start, piece->end) and fills the rest of *piece; the
+ * end becomes where it stopped.  uffd: of open_mover, or -1.  False: nothing has
+ * moved.  Under the lock.
+ */
+bool nic_adopt_move(int uffd, int vma_fd, struct adopt_piece *piece, bool again);
 
 /* A part of the memfd. */
 static inline bool nic_adopt_is(uint64_t dev, uint64_t ino)

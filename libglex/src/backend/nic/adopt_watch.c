@@ -258,6 +258,8 @@ static void in_child(void)
 	nic_adopt.windows = 0;
 	atomic_store_explicit(&nic_adopt.count, 0, memory_order_relaxed); /* relaxed: the child has one thread */
 	pthread_mutex_init(&nic_adopt.lock, NULL);
+	pthread_mutex_init(&nic_adopt.turn, NULL);
+	glexi_memwatch_resume(); /* who had paused them is not in the child */
 }
 
 /* When the library is loaded, so that in the child no other handler writes before the pages are its own. */
