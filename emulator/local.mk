@@ -13,6 +13,7 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/coll.c emulator/nic/coll.h emulator/nic/coll_send.c \
 	emulator/nic/reduce.c emulator/nic/reduce.h \
 	emulator/nic/att.c emulator/nic/att.h \
+	emulator/nic/atomic.c emulator/nic/atomic.h \
 	emulator/nic/reorder.c emulator/nic/reorder.h \
 	emulator/host/attach.c emulator/host/attach.h \
 	emulator/host/pick.c emulator/host/pick.h \

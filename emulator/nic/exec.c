@@ -52,7 +52,7 @@ static void remember(struct emu_host *host, enum emu_end end, struct emu_nic *ni
 
 	if (!known || (known->handle == handle && known->port == port))
 		return;
-	base = emu_direct(host, region, region->access & GLEX_MEM_WRITE);
+	base = emu_direct(host, region, region->access & (GLEX_MEM_WRITE | EMU_ACCESS_ATOMIC));
 	if (base)
 		*known = (struct emu_known){
 			.handle = handle,
@@ -78,7 +78,7 @@ int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint
 
 static int check_remote(struct emu_host *host, const struct emu_desc *desc, struct emu_region *region)
 {
-	uint32_t access = desc->op == EMU_OP_GET ? GLEX_MEM_READ : GLEX_MEM_WRITE;
+	uint32_t access = emu_access_of(desc->op);
 	struct emu_nic *nic = host->ops->nic(host, nic_of(desc->dst));
 	int status;
 
@@ -161,6 +161,24 @@ int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu
 	if (!EMU_LIKELY(!host->model))
 		emu_att_request(host, from, desc, 0, desc->len);
 	return status_of(emu_move_from(host, &remote, desc->rmt_offset, imm, desc->len));
+}
+
+int emu_open_word(struct emu_host *host, const struct emu_desc *desc, unsigned char **word_p)
+{
+	struct emu_region region;
+	unsigned char *base;
+	int status;
+
+	if (!target_of(host, desc))
+		return GLEX_ERR_STATUS_DEST_VP_STOP;
+	status = check_remote(host, desc, &region);
+	if (status != EMU_OK)
+		return status;
+	base = emu_direct(host, &region, true);
+	if (!base)
+		return GLEX_ERR_STATUS_PCIE_READ;
+	*word_p = base + desc->rmt_offset;
+	return EMU_OK;
 }
 
 int emu_exec_finish(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc)

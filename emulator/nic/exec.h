@@ -16,6 +16,14 @@
 
 #define EMU_OK (-1) /* else an enum glex_err_req_status */
 
+#define EMU_OP_ATOMIC 16u /* beside enum emu_op: of a request that is never queued (atomic.h) */
+
+/* What a region must have been registered for. */
+static inline uint32_t emu_access_of(uint32_t op)
+{
+	return op == EMU_OP_GET ? GLEX_MEM_READ : op == EMU_OP_ATOMIC ? EMU_ACCESS_ATOMIC : GLEX_MEM_WRITE;
+}
+
 /* Puts an MP into the target's MPQ.  Returns EMU_OK or the status for the sender. */
 int emu_deliver_mp(struct emu_host *host, struct emu_vport *to, uint64_t src, const void *data, uint32_t len);
 
@@ -48,6 +56,9 @@ int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu
 /* Checks a handle for an access at a port's side.  EMU_OK and *region, or ATT or MMT. */
 int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint64_t offset, uint64_t len,
 		     struct emu_region *region);
+
+/* Checks an atomic operation; *word_p becomes where its word is here.  For atomic.c. */
+int emu_open_word(struct emu_host *host, const struct emu_desc *desc, unsigned char **word_p);
 
 /* Tells the sending port that a request came to nothing. */
 void emu_report(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, int status);

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <glex.h>
 
+#include "emulator/nic/exec.h"
+
 static_assert(EMU_INTR_FLAGS == (GLEX_FLAG_LOCAL_INTR | GLEX_FLAG_REMOTE_INTR), "both, and nothing else");
 
 uint64_t emu_addr_of(const struct emu_port *port)
@@ -22,6 +24,7 @@ uint32_t emu_err_op(uint32_t op)
 	case EMU_OP_MP:
 		return GLEX_ERR_OP_IMM_MP;
 	case EMU_OP_IMM_PUT:
+	case EMU_OP_ATOMIC:
 		return GLEX_ERR_OP_IMM_RDMA_PUT;
 	case EMU_OP_PUT:
 		return GLEX_ERR_OP_RDMA_PUT;
@@ -135,7 +138,7 @@ void emu_interrupts(struct emu_host *host, struct emu_vport *from, const struct 
 /* In the order in which a request is checked.  0: nothing is wrong with it at the target. */
 static uint32_t wrong_with(struct emu_nic *nic, uint32_t ep_num, const struct emu_desc *desc)
 {
-	uint32_t access = desc->op == EMU_OP_GET ? GLEX_MEM_READ : GLEX_MEM_WRITE;
+	uint32_t access = emu_access_of(desc->op);
 	struct emu_region region;
 
 	if (!emu_mmt_find(nic, desc->rmt_mh, &region))

@@ -30,6 +30,8 @@
 
 #include "emulator/abi/shm_layout.h"
 
+#define EMU_ACCESS_ATOMIC 0x80u /* beside GLEX_MEM_READ and WRITE: all of the region is mapped by those who reach it */
+
 /* What one needs to know of a region to move its bytes. */
 struct emu_region {
 	uint64_t addr; /* in the owner's address space */

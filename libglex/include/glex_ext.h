@@ -39,6 +39,63 @@ glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p);
 /* addr: what glex_alloc gave.  Deregister the regions inside first.  GLEX_INVALID_PARAM: not such an address. */
 glex_ret_t glex_free(glex_device_handle_t dev, void *addr);
 
+/* ---- atomic operations ------------------------------------------------------ */
+
+/*
+ * A further flag of glex_register_mem: others may operate on the region by
+ * glex_atomic.  Every byte of it is then reached by a mapping: private memory is
+ * adopted in place, with all of its pages (glex_register_mem(3)), and neither
+ * its owner's nor anybody's atomic instructions miss those of others.
+ * GLEX_SYS_ERR: it cannot be; the log says why.  Stacks, initialised static data,
+ * private mappings of files, locked memory, shared files that may shrink, with
+ * threads also memory of which a part is adopted already: use glex_alloc, or a block of its own.
+ */
+enum { GLEX_MEM_ATOMIC = 128 };
+
+enum glex_atomic_op {
+	GLEX_ATOMIC_ADD,
+	GLEX_ATOMIC_AND,
+	GLEX_ATOMIC_OR,
+	GLEX_ATOMIC_XOR,
+	GLEX_ATOMIC_SWAP,
+	GLEX_ATOMIC_CAS /* operand takes the word's place if that is equal to compare */
+};
+
+enum glex_atomic_field {
+	GLEX_ATOMIC_FIELD_TARGET = 1, /* rmt_ep_addr, rmt_mh, rmt_offset, rmt_key */
+	GLEX_ATOMIC_FIELD_OP = 2,     /* op, width, operand */
+	GLEX_ATOMIC_FIELD_COMPARE = 4,
+	GLEX_ATOMIC_FIELDS = 7
+};
+
+struct glex_atomic_req {
+	uint64_t field_mask; /* the members that are set: TARGET and OP, for GLEX_ATOMIC_CAS also COMPARE */
+	glex_ep_addr_t rmt_ep_addr;
+	glex_mem_handle_t rmt_mh;
+	uint32_t rmt_offset; /* of the word in the region; its address is a multiple of width */
+	uint32_t rmt_key;
+	enum glex_atomic_op op;
+	uint32_t width; /* bytes: 4 or 8; of operand and compare the low ones count */
+	uint64_t operand;
+	uint64_t compare;
+};
+
+/*
+ * Operates on one word of a region, of this process or another, and gives what
+ * it held before (4 bytes: the upper half of *old_p is 0).  One atomic
+ * instruction, sequentially consistent, on the same memory as the instructions
+ * of all others; the target need not call anything.  It is done when the call
+ * returns, after everything that this endpoint has posted, unless GLEX_REORDER
+ * is set; it raises no events.  Thread-safe.
+ * GLEX_BUSY: the descriptor queue is not empty yet; repeat it; clears by itself.
+ * GLEX_ACCESS_ERR: nothing was done; glex_poll_error_req, as of an immediate
+ * PUT, has the status: _MMT (not registered with GLEX_MEM_ATOMIC, wrong key, out
+ * of the region), _ATT, _DEST_VP_STOP, _FORMAT (not aligned), _PCIE_READ (this
+ * process could not map it).
+ * GLEX_INVALID_PARAM: op, width or field_mask.  GLEX_SYS_ERR: the device is lost.
+ */
+glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, uint64_t *old_p);
+
 /* ---- being woken by a descriptor ------------------------------------------ */
 
 /*

@@ -31,6 +31,7 @@ test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 
 glex_api_tests = \
 	test/api/test_api_adopt \
+	test/api/test_api_atomic \
 	test/api/test_api_bad_packet \
 	test/api/test_api_coll \
 	test/api/test_api_device \
@@ -62,6 +63,8 @@ test_api_test_api_bad_packet_CFLAGS = $(glex_api_cflags)
 test_api_test_api_bad_packet_LDADD = test/lib/libside.la emulator/nic/libemunic.la libglex/libglex.la $(CHECK_LIBS) -lpthread
 test_api_test_api_adopt_CFLAGS = $(glex_api_cflags)
 test_api_test_api_adopt_LDADD = $(glex_api_ldadd)
+test_api_test_api_atomic_CFLAGS = $(glex_api_cflags)
+test_api_test_api_atomic_LDADD = $(glex_api_ldadd)
 test_api_test_api_coll_CFLAGS = $(glex_api_cflags)
 test_api_test_api_coll_LDADD = $(glex_api_ldadd)
 test_api_test_api_device_CFLAGS = $(glex_api_cflags)

@@ -21,17 +21,22 @@ static int install(struct sock_filter *code, size_t len)
 }
 
 /* No other architecture's calls are looked at: nothing here makes them. */
-int forbid_attach(void)
+static int forbid(unsigned one, unsigned two)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, two, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 
 	return install(code, sizeof(code) / sizeof(code[0]));
+}
+
+int forbid_attach(void)
+{
+	return forbid(SYS_process_vm_readv, SYS_process_vm_writev);
 }
 
 int forbid_userfaultfd(void)

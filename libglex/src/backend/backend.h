@@ -39,6 +39,9 @@ struct glexi_be_ops {
 	/* True while the NIC behind the device answers.  May make a system call; never waits. */
 	bool (*alive)(struct glexi_device *dev);
 
+	/* Executed when it returns; the request's words have been checked. */
+	glex_ret_t (*atomic)(struct glexi_ep *ep, const struct glex_atomic_req *req, uint64_t *old_p);
+
 	/* The other end of open; all endpoints are gone. */
 	void (*close)(struct glexi_device *dev);
 

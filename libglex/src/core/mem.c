@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mem.c - registering memory, and memory that is shareable from birth. */
+/* mem.c - registering memory, operating on it, and memory that is shareable from birth. */
 #include "core/priv.h"
 
 #include <unistd.h>
 
-#define MEM_FLAGS (GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_IOMMU)
+#define MEM_FLAGS (GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_IOMMU | GLEX_MEM_ATOMIC)
 
 glex_ret_t glex_register_mem(glex_ep_handle_t handle, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh)
 {
@@ -26,6 +26,19 @@ glex_ret_t glex_deregister_mem(glex_ep_handle_t handle, glex_mem_handle_t mh)
 	if (glexi_is_lost(ep->dev))
 		return GLEX_SYS_ERR;
 	return ep->dev->ops->mem_deregister(ep, mh);
+}
+
+glex_ret_t glex_atomic(glex_ep_handle_t handle, const struct glex_atomic_req *req, uint64_t *old_p)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (!ep || !req || !old_p || (req->field_mask | GLEX_ATOMIC_FIELD_COMPARE) != GLEX_ATOMIC_FIELDS ||
+	    (unsigned)req->op > GLEX_ATOMIC_CAS || (req->width != 4 && req->width != 8) ||
+	    (req->op == GLEX_ATOMIC_CAS && !(req->field_mask & GLEX_ATOMIC_FIELD_COMPARE)))
+		return GLEX_INVALID_PARAM;
+	if (glexi_is_lost(ep->dev))
+		return GLEX_SYS_ERR;
+	return ep->dev->ops->atomic(ep, req, old_p);
 }
 
 glex_ret_t glex_alloc(glex_device_handle_t handle, uint64_t len, void **addr_p)

@@ -10,6 +10,9 @@
  *                              mapped, if that is refused or it is used
  *                              often and GLEX_ADOPT allows it
  *
+ * For atomic operations all of a region must be mapped: private memory is adopted
+ * at once, or the region is refused.
+ *
  * A region that is made of several kinds goes by the object that covers most of
  * it, and the rest by attach.  Registering small private memory writes the
  * table and nothing else: about a hundred nanoseconds, no talk with glexd.
@@ -43,6 +46,19 @@ static bool is_alloc(struct nic_device *dev, unsigned char *addr, struct emu_reg
 	return alloc != NULL;
 }
 
+/* Of a region that is_alloc has found. */
+static bool is_within_alloc(struct nic_device *dev, const struct emu_region *region)
+{
+	const struct nic_alloc *alloc;
+	bool within;
+
+	pthread_mutex_lock(&dev->lock);
+	alloc = nic_alloc_most(dev, (const unsigned char *)(uintptr_t)region->addr, region->len);
+	within = alloc && region->map_offset >= 0 && (uint64_t)region->map_offset + region->len <= alloc->len;
+	pthread_mutex_unlock(&dev->lock);
+	return within;
+}
+
 static bool is_refused(const struct nic_device *dev)
 {
 	/* relaxed: a region registered before this is known is as one that was registered a little earlier */
@@ -57,7 +73,8 @@ static bool is_adopted(const struct nic_vma *vma)
 /* A shared mapping of the program's or one that its memory was adopted into. */
 static bool is_shared(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
 {
-	return (region->len >= FILE_MIN || is_refused(dev)) && nic_file_look(dev, region->addr, region->len, vma) &&
+	return (region->len >= FILE_MIN || region->access & EMU_ACCESS_ATOMIC || is_refused(dev)) &&
+	       nic_file_look(dev, region->addr, region->len, vma) &&
 	       (is_adopted(vma) || glexi_cfg()->share_files != GLEXI_SHARE_NO);
 }
 
@@ -67,21 +84,34 @@ static bool covers(const struct nic_vma *vma, const struct emu_region *region)
 }
 
 /*
- * Attach is refused: what no single object covers could not be reached.  Its
- * pages are adopted, also those that it shares with other data, into one piece.
+ * What no single object covers cannot be reached: attach is refused, or it is for
+ * atomic operations.  Its pages are adopted, also those that it shares with other
+ * data, into one piece.  True: *vma is the object that covers it, or most of it.
  */
-static bool adopt_refused(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+static bool adopt_all(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma, const char **why_p)
 {
 	uint64_t from = region->addr / PAGE * PAGE, to = (region->addr + region->len + PAGE - 1) / PAGE * PAGE;
 	bool again = is_shared(dev, region, vma);
-	const char *why = "GLEX_ADOPT is never";
 
+	*why_p = NULL;
 	if (again && covers(vma, region))
 		return true;
-	if (glexi_cfg()->adopt == GLEXI_ADOPT_NEVER || !nic_adopt_range(dev, from, to, again, &why))
+	if (glexi_cfg()->adopt == GLEXI_ADOPT_NEVER)
+		*why_p = "GLEX_ADOPT is never";
+	else if (nic_adopt_range(dev, from, to, again, why_p))
+		*why_p = NULL;
+	return is_shared(dev, region, vma);
+}
+
+static bool adopt_refused(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+{
+	const char *why;
+	bool shared = adopt_all(dev, region, vma, &why);
+
+	if (why)
 		glexi_info("%llu bytes at %#llx cannot be adopted, and attach is refused: %s",
 			   (unsigned long long)region->len, (unsigned long long)region->addr, why);
-	return is_shared(dev, region, vma);
+	return shared;
 }
 
 /* *vma: the shared mapping that peers are to map.  False: there is none, or none any object can be made of. */
@@ -114,6 +144,51 @@ static bool enter_shared(struct nic_device *dev, struct emu_region *region, cons
 	return entered;
 }
 
+/* ---- for atomic operations ------------------------------------------------------ */
+
+_Static_assert(GLEX_MEM_ATOMIC == EMU_ACCESS_ATOMIC, "one flag for the program and the table");
+
+/* NULL: all of it lies in one object, or is made to; else why not. */
+static const char *open_to_atomics(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+{
+	const char *why;
+
+	if (!adopt_all(dev, region, vma, &why))
+		return why ? why : "it is not plain private memory";
+	if (!covers(vma, region))
+		return why ? why : "no single mapping holds all of it";
+	return vma->writable ? NULL : "it is not writable";
+}
+
+/* False: it cannot be operated on, which is logged, or *full: the table is. */
+static bool enter_for_atomics(struct nic_device *dev, void *addr, struct emu_region *region, uint64_t *handle,
+			      bool *full)
+{
+	const char *why;
+	struct nic_vma vma;
+	bool entered;
+
+	*full = true;
+	if (is_alloc(dev, addr, region)) {
+		why = is_within_alloc(dev, region) ? NULL : "only a part of it is of glex_alloc";
+		if (!why)
+			return emu_mmt_register(dev->nic, region, handle);
+	} else {
+		why = open_to_atomics(dev, region, &vma);
+		if (!why) {
+			entered = enter_shared(dev, region, &vma, handle);
+			if (!entered || region->way == EMU_WAY_MAP)
+				return entered;
+			emu_mmt_revoke(dev->nic, *handle, region->session, region->ep_num);
+			why = "its mapping cannot be shared";
+		}
+	}
+	*full = false;
+	glexi_warn("%llu bytes at %#llx cannot be registered for atomic operations: %s; use memory of glex_alloc",
+		   (unsigned long long)region->len, (unsigned long long)region->addr, why);
+	return false;
+}
+
 static bool enter(struct nic_device *dev, void *addr, struct emu_region *region, uint64_t *handle)
 {
 	struct nic_vma vma;
@@ -136,16 +211,20 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 		.pid = dev->welcome.pid,
 		.session = dev->welcome.session,
 		.ep_num = ep->attr.num,
-		.access = (uint32_t)flag & (GLEX_MEM_READ | GLEX_MEM_WRITE),
+		.access = (uint32_t)flag & (GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC),
 		.way = EMU_WAY_ATTACH,
 		.kind = EMU_KIND_PRIVATE,
 	};
+	bool full = true;
 
 	if (!nic_quota_take(nep, addr, len))
 		return GLEX_NO_MEM_RESOURCE;
-	if (enter(dev, addr, &region, &mh->v))
+	if (GLEXI_UNLIKELY(flag & GLEX_MEM_ATOMIC) ? enter_for_atomics(dev, addr, &region, &mh->v, &full)
+						   : enter(dev, addr, &region, &mh->v))
 		return GLEX_SUCCESS;
 	nic_quota_give(nep, region.addr, len);
+	if (!full)
+		return GLEX_SYS_ERR;
 	glexi_warn_once(
 		dev->welcome.nic_id,
 		"the memory table of NIC %u is full: %u regions; deregister some, or spread processes over more "

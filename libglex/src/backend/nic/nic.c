@@ -335,6 +335,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.name = "nic",
 	.alloc = nic_alloc,
 	.alive = device_alive,
+	.atomic = nic_atomic,
 	.close = device_close,
 	.ep_arm = nic_ep_arm,
 	.crowded = device_crowded,

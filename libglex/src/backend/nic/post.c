@@ -28,6 +28,7 @@
 
 #include "cfg/log.h"
 #include "emulator/host/futex.h"
+#include "emulator/nic/atomic.h"
 
 #define COLL_FLAGS ((int32_t)EMU_COLL_FLAGS)
 
@@ -68,15 +69,13 @@ static void tell_new_errors(struct nic_ep *nep)
 
 static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const struct emu_desc *desc, int status)
 {
-	static const uint32_t op[] = {GLEX_ERR_OP_IMM_MP, GLEX_ERR_OP_IMM_RDMA_PUT, GLEX_ERR_OP_RDMA_PUT,
-				      GLEX_ERR_OP_RDMA_GET};
 	glex_ep_addr_t dst = {.v = desc->dst};
 
 	tell_new_errors(nep); /* of collective requests */
 	emu_report(&nep->host, &nep->port, desc, status);
 	if (nep->shuffle.window)
 		return; /* the engine reports at the same time: tell_new_errors has them in order */
-	tell(nep, op[desc->op], status, dst);
+	tell(nep, emu_err_op(desc->op), status, dst);
 	nep->err_logged++;
 }
 
@@ -700,4 +699,38 @@ glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct gl
 			 rdma_usual(ep, req)))
 		return GLEX_SUCCESS;
 	return post_rdmas(ep, req, bad);
+}
+
+/* ---- atomic operations --------------------------------------------------------- */
+
+glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, uint64_t *old_p)
+{
+	struct emu_desc desc = {
+		.op = EMU_OP_ATOMIC,
+		.dst = req->rmt_ep_addr.v,
+		.rmt_mh = req->rmt_mh.v,
+		.rmt_offset = req->rmt_offset,
+		.rmt_key = req->rmt_key,
+		.len = req->width,
+	};
+	struct emu_atomic what = {(enum emu_atomic_op)req->op, req->operand, req->compare};
+	struct nic_ep *nep = ep->be;
+	bool locked = glexi_lock(&ep->post_lock);
+	glex_ret_t ret = GLEX_SUCCESS;
+	int status;
+
+	/* behind everything that this endpoint has posted */
+	if (nep->port.dq && dq_used(nep) != 0) {
+		glexi_count(&nep->host.by->tx_busy, 1);
+		ret = glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_BUSY : GLEX_SYS_ERR;
+		sched_yield();
+	} else {
+		status = emu_exec_atomic(&nep->host, &nep->port, &desc, &what, old_p);
+		if (GLEXI_UNLIKELY(status != EMU_OK)) {
+			report(nep, &desc, status);
+			ret = GLEX_ACCESS_ERR;
+		}
+	}
+	glexi_unlock(&ep->post_lock, locked);
+	return ret;
 }
