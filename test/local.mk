@@ -41,7 +41,8 @@ glex_stories = \
 	test/integ/74_mpi_osu.sh \
 	test/integ/75_mpi_stats.sh \
 	test/integ/76_mpi_limits.sh \
-	test/integ/77_mpi_soak.sh
+	test/integ/77_mpi_soak.sh \
+	test/integ/78_mpi_memhooks.sh
 # Guards of the source itself.
 glex_guards = \
 	test/ci/getenv.sh \
@@ -55,6 +56,7 @@ glex_guards = \
 dist_check_SCRIPTS += $(glex_stories) $(glex_guards)
 TESTS += $(glex_stories)
 EXTRA_DIST += \
+	test/mpi/come_and_go.c \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
 	test/lib/mpi.sh test/mpi/limits.c test/mpi/soak.c test/mpi/stats.c \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \

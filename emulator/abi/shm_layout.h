@@ -293,7 +293,11 @@ struct emu_nic_counters {
 	_Atomic uint64_t att_hit;		  /* pages whose translation was in the cache */
 	_Atomic uint64_t att_miss;
 	_Atomic uint64_t att_evicted; /* translations that a miss pushed out */
-	uint64_t reserved[7];
+	_Atomic uint64_t adopted;     /* pages of private memory that its processes have put into shared mappings */
+	_Atomic uint64_t huge;	      /* units of 2 MiB that they have put into huge pages, */
+	_Atomic uint64_t not_huge;    /* and could not */
+	_Atomic uint64_t attached;    /* pages moved by attach, into and out of its regions */
+	uint64_t reserved[3];
 };
 
 /* One set of the translation cache: tags, the most recently used first; 0: empty. */
@@ -314,6 +318,8 @@ struct emu_nic {
 	uint8_t pad2[EMU_LINE - 8];
 	struct emu_nic_counters counters;
 	struct emu_mmt_entry mmt[EMU_MMT_UNITS];
+	_Atomic uint32_t
+		used[EMU_MMT_UNITS]; /* pages moved by attach since the region was registered, or looked after */
 };
 
 #define EMU_NIC_SIZE(modelled) (sizeof(struct emu_nic) + (modelled ? EMU_ATC_SETS * sizeof(struct emu_atc_set) : 0))

@@ -130,9 +130,9 @@ struct emu_ctl_nic {
 	uint32_t position;
 	uint32_t nic_id;
 	uint32_t regions;
-	uint32_t modelled;   /* 1: the translation cache is */
-	uint64_t counter[9]; /* struct emu_nic_counters, in its order */
-	uint32_t kind[4];    /* regions of each enum emu_kind */
+	uint32_t modelled;    /* 1: the translation cache is */
+	uint64_t counter[13]; /* struct emu_nic_counters, in its order */
+	uint32_t kind[4];     /* regions of each enum emu_kind */
 };
 
 struct emu_ctl_msg {
@@ -152,7 +152,7 @@ static_assert(sizeof(struct emu_ctl_head) == 8, "read before anything else is be
 static_assert(sizeof(struct emu_ctl_hello) == 48, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_list) == 176, "the same on both sides");
-static_assert(sizeof(struct emu_ctl_nic) == 104, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_nic) == 136, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_msg) == 184, "one size for all, so a short read is an error");
 
 #endif /* EMU_WIRE_H */

@@ -68,9 +68,10 @@ bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint
 
 	if (!entry)
 		return false;
-	atomic_store_explicit(&entry->addr, region->addr, memory_order_release);		       /* MMT-R2 */
-	atomic_store_explicit(&entry->len, region->len, memory_order_release);			       /* MMT-R2 */
-	atomic_store_explicit(&entry->map, region->map, memory_order_release);			       /* MMT-R2 */
+	atomic_store_explicit(&nic->used[entry - nic->mmt], 0, memory_order_relaxed); /* relaxed: number */
+	atomic_store_explicit(&entry->addr, region->addr, memory_order_release);      /* MMT-R2 */
+	atomic_store_explicit(&entry->len, region->len, memory_order_release);	      /* MMT-R2 */
+	atomic_store_explicit(&entry->map, region->map, memory_order_release);	      /* MMT-R2 */
 	atomic_store_explicit(&entry->map_offset, (uint64_t)region->map_offset, memory_order_release); /* MMT-R2 */
 	atomic_store_explicit(&entry->key, region->key, memory_order_release);			       /* MMT-R2 */
 	atomic_store_explicit(&entry->pid, region->pid, memory_order_release);			       /* MMT-R2 */
@@ -96,10 +97,13 @@ static void free_entry(struct emu_nic *nic, struct emu_mmt_entry *entry, uint32_
 }
 
 /* The fields of that generation.  False: they are not valid, or not any more. */
-static bool read_entry(struct emu_mmt_entry *entry, uint32_t generation, struct emu_region *region)
+static bool read_entry(struct emu_nic *nic, uint32_t index, uint32_t generation, struct emu_region *region)
 {
+	struct emu_mmt_entry *entry = &nic->mmt[index];
 	uint32_t access;
 
+	region->nic = nic;
+	region->index = index;
 	if (atomic_load_explicit(&entry->valid, memory_order_acquire) != generation) /* MMT-A3 */
 		return false;
 	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);		      /* MMT-A2 */
@@ -121,7 +125,7 @@ bool emu_mmt_find(struct emu_nic *nic, uint64_t handle, struct emu_region *regio
 {
 	uint32_t index = index_of(handle), generation = generation_of(handle);
 
-	return index < EMU_MMT_UNITS && generation != 0 && read_entry(&nic->mmt[index], generation, region) &&
+	return index < EMU_MMT_UNITS && generation != 0 && read_entry(nic, index, generation, region) &&
 	       offset_matches(handle, region->addr);
 }
 
@@ -130,7 +134,7 @@ bool emu_mmt_at(struct emu_nic *nic, uint32_t index, struct emu_region *region)
 	struct emu_mmt_entry *entry = &nic->mmt[index];
 	uint64_t stamp = atomic_load_explicit(&entry->stamp, memory_order_acquire); /* MMT-A1 */
 
-	return emu_low(stamp) != EMU_SESSION_NONE && read_entry(entry, emu_high(stamp), region);
+	return emu_low(stamp) != EMU_SESSION_NONE && read_entry(nic, index, emu_high(stamp), region);
 }
 
 /*

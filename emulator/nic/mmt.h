@@ -45,7 +45,20 @@ struct emu_region {
 	uint32_t access;
 	enum emu_way way;
 	enum emu_kind kind;
+	struct emu_nic *nic; /* where it was found, */
+	uint32_t index;	     /* and in which place of the table; not of a region that is only to be entered */
 };
+
+/* Counts what was moved by attach, so that the owner sees what is worth a better way. */
+static inline void emu_mmt_count_use(const struct emu_region *region, uint64_t bytes)
+{
+	uint32_t pages = (uint32_t)(bytes / 4096) + 1;
+
+	if (!region->nic)
+		return;
+	atomic_fetch_add_explicit(&region->nic->used[region->index], pages, memory_order_relaxed); /* relaxed: number */
+	atomic_fetch_add_explicit(&region->nic->counters.attached, pages, memory_order_relaxed);   /* relaxed: number */
+}
 
 /* Enters a region; the handle's bits into *handle_p.  False: the table is full. */
 bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint64_t *handle_p);

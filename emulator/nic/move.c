@@ -261,10 +261,12 @@ enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst
 	while (len > 0 && reach == EMU_REACH_OK) {
 		uint64_t n = run_of(host, dst, dst_off, len, true, &to), there = dst->addr + dst_off;
 
-		if (to)
+		if (to) {
 			emu_copy_here(host, to, src, n);
-		else
+		} else {
+			emu_mmt_count_use(dst, n);
 			reach = host->ops->write(host, dst->pid, src, there, n, emu_tail_of(there + n, n));
+		}
 		attached |= !to;
 		dst_off += n;
 		src += n;
@@ -284,6 +286,10 @@ static enum emu_reach move_run(struct emu_host *host, const struct emu_region *d
 		emu_copy_here(host, to, from, n);
 		return EMU_REACH_OK;
 	}
+	if (!from)
+		emu_mmt_count_use(src, n);
+	if (!to)
+		emu_mmt_count_use(dst, n);
 	if (from)
 		return host->ops->write(host, dst->pid, from, dst_addr, n, emu_tail_of(dst_addr + n, n));
 	if (to && dst->session != host->session)

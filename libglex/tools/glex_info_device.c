@@ -106,7 +106,8 @@ static void list_ports(struct nic_ctl *ctl, json_t *glexd)
 /* In the order of struct emu_nic_counters. */
 static const char *const nic_counters[] = {
 	"passed",	  "refused_handle", "refused_endpoint", "refused_bounds", "refused_key",
-	"refused_access", "att_hit",	    "att_miss",		"att_evicted",
+	"refused_access", "att_hit",	    "att_miss",		"att_evicted",	  "adopted_pages",
+	"huge_units",	  "not_huge_units", "attached_pages",
 };
 
 #define NIC_COUNTERS (sizeof(nic_counters) / sizeof(nic_counters[0]))

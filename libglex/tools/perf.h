@@ -166,7 +166,7 @@ extern const struct perf_test perf_imm_put_lat, perf_put_lat, perf_put_poll_lat,
 extern const struct perf_test perf_put_bw, perf_get_bw, perf_put_bibw;
 extern const struct perf_test perf_mp_rate, perf_imm_put_rate;
 /* perf_wake.c, perf_cost.c */
-extern const struct perf_test perf_wake_lat, perf_overlap, perf_open, perf_ep_mem, perf_rcache_hit;
+extern const struct perf_test perf_wake_lat, perf_overlap, perf_open, perf_ep_mem, perf_rcache_hit, perf_reg_miss;
 
 /* perf_coll.c */
 extern const struct perf_test perf_barrier, perf_bcast, perf_allreduce;

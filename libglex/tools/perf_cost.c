@@ -222,6 +222,67 @@ static void rcache_hit(struct perf_side *s, const struct perf_plan *plan, double
 	s->extra[0] = (struct perf_extra){"put_ns", stat.p50};
 }
 
+/* Nanoseconds of a get that finds nothing, of the put, and of registering alone; mem: HELD buffers, none beside another. */
+static void misses(struct perf_side *s, glex_rcache_handle_t rc, unsigned char *mem, uint64_t stride, uint32_t size,
+		   double ns[3])
+{
+	struct glex_rcache_region region[HELD];
+	glex_mem_handle_t mh[HELD];
+	glex_ret_t ret = GLEX_SUCCESS;
+	uint64_t at[4];
+
+	at[0] = perf_now_ns();
+	for (int i = 0; i < HELD; i++)
+		ret |= glex_rcache_get(rc, mem + (uint64_t)i * stride, size, GLEX_MEM_READ, &region[i]);
+	at[1] = perf_now_ns();
+	for (int i = 0; i < HELD; i++)
+		ret |= glex_rcache_put(rc, &region[i]);
+	at[2] = perf_now_ns();
+	for (int i = 0; i < HELD; i++)
+		ret |= glex_register_mem(s->ep, mem + (uint64_t)i * stride, size, GLEX_MEM_READ, &mh[i]);
+	at[3] = perf_now_ns();
+	for (int i = 0; i < HELD; i++)
+		ret |= glex_deregister_mem(s->ep, mh[i]);
+	ret |= glex_mem_invalidate(mem, HELD * stride);
+	if (ret != GLEX_SUCCESS)
+		perf_fail(s, "the registration cache failed");
+	for (int i = 0; i < 3; i++)
+		ns[i] = (double)(at[i + 1] - at[i]) / HELD;
+}
+
+static void reg_miss(struct perf_side *s, const struct perf_plan *plan, double *sample)
+{
+	uint64_t page = 4096, stride = (plan->size + page - 1) / page * page + page;
+	double put[PERF_WAKES], bare[PERF_WAKES], ns[3];
+	struct glex_rcache_stats stats;
+	glex_rcache_handle_t rc;
+	struct perf_stat stat;
+	unsigned char *mem;
+
+	if (s->side == 1)
+		return;
+	mem = mmap(NULL, HELD * stride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mem == MAP_FAILED || glex_rcache_create(s->ep, NULL, &rc) != GLEX_SUCCESS)
+		perf_fail(s, "there is no memory for a registration cache and its buffers");
+	for (uint32_t k = 0; k < plan->warmup + plan->samples; k++) {
+		misses(s, rc, mem, stride, plan->size, ns);
+		perf_progress(s);
+		if (k >= plan->warmup) {
+			sample[k - plan->warmup] = ns[0];
+			put[k - plan->warmup] = ns[1];
+			bare[k - plan->warmup] = ns[2];
+		}
+	}
+	if (glex_rcache_query(rc, &stats) != GLEX_SUCCESS || stats.hits != 0)
+		perf_fail(s, "of all gets %llu hit the registration cache", (unsigned long long)stats.hits);
+	glex_rcache_destroy(rc);
+	munmap(mem, HELD * stride);
+	perf_stat_of(put, plan->samples, &stat);
+	s->extra[0] = (struct perf_extra){"put_ns", stat.p50};
+	perf_stat_of(bare, plan->samples, &stat);
+	s->extra[1] = (struct perf_extra){"register_ns", stat.p50};
+}
+
 static const char *refuse_nothing(const struct perf_side *s, uint32_t size)
 {
 	(void)s;
@@ -253,6 +314,19 @@ const struct perf_test perf_rcache_hit = {
 	.samples = 51,
 	.refuse = refuse_nothing,
 	.run = rcache_hit,
+};
+
+const struct perf_test perf_reg_miss = {
+	.name = "reg_miss",
+	.help = "a get from the registration cache that has to register",
+	.kind = PERF_FIGURE,
+	.one_sided = true,
+	.one_at_a_time = true,
+	.unit = "ns",
+	.sizes = "4K",
+	.samples = 51,
+	.refuse = refuse_nothing,
+	.run = reg_miss,
 };
 
 const struct perf_test perf_ep_mem = {

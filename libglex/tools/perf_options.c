@@ -22,9 +22,10 @@
 #define SIZE_MAX_BYTES (128ULL << 20) /* of one message; both halves of a region must lie below 4 GiB */
 
 static const struct perf_test *const tests[] = {
-	&perf_imm_put_lat,  &perf_put_lat, &perf_put_poll_lat, &perf_get_lat,  &perf_mp_lat,   &perf_mp_rate,
-	&perf_imm_put_rate, &perf_put_bw,  &perf_get_bw,       &perf_put_bibw, &perf_wake_lat, &perf_overlap,
-	&perf_open,	    &perf_ep_mem,  &perf_rcache_hit,   &perf_barrier,  &perf_bcast,    &perf_allreduce,
+	&perf_imm_put_lat, &perf_put_lat,      &perf_put_poll_lat, &perf_get_lat,  &perf_mp_lat,
+	&perf_mp_rate,	   &perf_imm_put_rate, &perf_put_bw,	   &perf_get_bw,   &perf_put_bibw,
+	&perf_wake_lat,	   &perf_overlap,      &perf_open,	   &perf_ep_mem,   &perf_rcache_hit,
+	&perf_barrier,	   &perf_bcast,	       &perf_allreduce,	   &perf_reg_miss,
 };
 
 #define TESTS (sizeof(tests) / sizeof(tests[0]))

@@ -31,6 +31,7 @@ test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 
 glex_api_tests = \
 	test/api/test_api_adopt \
+	test/api/test_api_alloc \
 	test/api/test_api_atomic \
 	test/api/test_api_bad_packet \
 	test/api/test_api_coll \
@@ -63,6 +64,8 @@ test_api_test_api_bad_packet_CFLAGS = $(glex_api_cflags)
 test_api_test_api_bad_packet_LDADD = test/lib/libside.la emulator/nic/libemunic.la libglex/libglex.la $(CHECK_LIBS) -lpthread
 test_api_test_api_adopt_CFLAGS = $(glex_api_cflags)
 test_api_test_api_adopt_LDADD = $(glex_api_ldadd)
+test_api_test_api_alloc_CFLAGS = $(glex_api_cflags)
+test_api_test_api_alloc_LDADD = $(glex_api_ldadd)
 test_api_test_api_atomic_CFLAGS = $(glex_api_cflags)
 test_api_test_api_atomic_LDADD = $(glex_api_ldadd)
 test_api_test_api_coll_CFLAGS = $(glex_api_cflags)
@@ -104,9 +107,12 @@ test_api_test_api_rcache_gone_CFLAGS = $(glex_api_cflags)
 test_api_test_api_rcache_gone_LDADD = $(glex_api_ldadd)
 # The same with libglex-memhooks in the process.  The sanitizers' allocators cannot be seen by hooks.
 if !SANITIZED
-check_PROGRAMS += test/api/test_api_rcache_hooks
-TESTS += test/api/test_api_rcache_hooks
+check_PROGRAMS += test/api/test_api_rcache_hooks test/api/test_api_adopt_hooks
+TESTS += test/api/test_api_rcache_hooks test/api/test_api_adopt_hooks
 endif
+test_api_test_api_adopt_hooks_SOURCES = test/api/test_api_adopt_hooks.c
+test_api_test_api_adopt_hooks_CFLAGS = $(glex_api_cflags) -DWITH_HOOKS
+test_api_test_api_adopt_hooks_LDADD = libglex/libglex-memhooks.la $(glex_api_ldadd)
 test_api_test_api_rcache_hooks_SOURCES = test/api/test_api_rcache_gone.c
 test_api_test_api_rcache_hooks_CFLAGS = $(glex_api_cflags) -DWITH_HOOKS
 test_api_test_api_rcache_hooks_LDADD = libglex/libglex-memhooks.la $(glex_api_ldadd)

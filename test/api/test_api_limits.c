@@ -74,25 +74,10 @@ END_TEST
 
 static struct emu_ctl_nic counted(uint32_t nic_id)
 {
-	struct emu_ctl_msg msg;
-	char name[128];
-	uint32_t i;
-	int fd;
+	struct emu_ctl_nic nic;
 
-	raw_name(name, sizeof(name));
-	fd = raw_dial(name);
-	ck_assert_int_ge(fd, 0);
-	raw_hello(&msg, true);
-	ck_assert_int_eq(raw_call(fd, EMU_CTL_HELLO, &msg, -1, NULL), EMU_CTL_OK);
-	for (i = 0;; i++) {
-		memset(&msg, 0, sizeof(msg));
-		msg.nic.position = i;
-		ck_assert_int_eq(raw_call(fd, EMU_CTL_NIC_LIST, &msg, -1, NULL), EMU_CTL_OK);
-		if (msg.nic.nic_id == nic_id)
-			break;
-	}
-	close(fd);
-	return msg.nic;
+	ck_assert_int_eq(raw_nic(nic_id, &nic), 0);
+	return nic;
 }
 
 enum { PASSED, HANDLE, ENDPOINT, BOUNDS, KEY, ACCESS, HIT, MISS, EVICTED };

@@ -297,7 +297,7 @@ measure()
 		ours "$round" -t put_bw,get_bw,put_bibw -s "$bw_sizes"
 		ours "$round" -m malloc -t put_bw,get_bw -s "$attach_sizes"
 		ours "$round" -m huge -t put_bw,get_bw -s "$attach_sizes"
-		ours "$round" -t wake_lat,open,ep_mem,rcache_hit
+		ours "$round" -t wake_lat,open,ep_mem,rcache_hit,reg_miss
 		ours "$round" -T normal -t overlap
 		progress "round $round of $rounds: idle glexd"
 		idle "$round"

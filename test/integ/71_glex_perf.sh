@@ -69,10 +69,11 @@ result $? "overlap: --check sees a corrupt message"
 run -t mp_lat,put_bw -n 200 -s 8:32 --json &&
 	[ "$(wc -l <"$work/out")" -eq 6 ] && ! grep -qv '^{"test":.*"lat_us":.*"raw_ns":.*}$' "$work/out"
 result $? "--json: one object a row and nothing else"
-run -t open,ep_mem,rcache_hit -n 2 --json &&
+run -t open,ep_mem,rcache_hit,reg_miss -n 2 --json &&
+	grep -q '^{"test":"reg_miss",.*"unit":"ns","value":[1-9].*"register_ns":' "$work/out" &&
 	grep -q '^{"test":"rcache_hit",.*"unit":"ns","value":[1-9]' "$work/out" &&
 	grep -q '^{"test":"open",.*"unit":"ms","value":[0-9].*"register_ms":' "$work/out" &&
-	grep -q '^{"test":"ep_mem",.*"unit":"KiB","value":[1-9]' "$work/out" && [ "$(wc -l <"$work/out")" -eq 3 ]
+	grep -q '^{"test":"ep_mem",.*"unit":"KiB","value":[1-9]' "$work/out" && [ "$(wc -l <"$work/out")" -eq 4 ]
 result $? "--json: figures come with their unit"
 run -t put_bw,get_bw,put_bibw -n 64 -s 4K --json && [ "$(grep -c '"limit":[1-9].*"limit_name":"memcpy"' "$work/out")" -eq 3 ] &&
 	run -t put_bw,get_bw,put_bibw -n 64 -s 4K -m malloc --json &&

@@ -138,3 +138,29 @@ pid_t raw_glexd_pid(const char *name)
 	close(fd);
 	return status == EMU_CTL_OK ? (pid_t)msg.welcome.glexd_pid : 0;
 }
+
+int raw_nic(uint32_t nic_id, struct emu_ctl_nic *nic)
+{
+	struct emu_ctl_msg msg;
+	char name[128];
+	int fd, found = -1;
+	uint32_t i;
+
+	raw_name(name, sizeof(name));
+	fd = raw_dial(name);
+	if (fd < 0)
+		return -1;
+	raw_hello(&msg, true);
+	if (raw_call(fd, EMU_CTL_HELLO, &msg, -1, NULL) == EMU_CTL_OK) {
+		for (i = 0; found < 0; i++) {
+			memset(&msg, 0, sizeof(msg));
+			msg.nic.position = i;
+			if (raw_call(fd, EMU_CTL_NIC_LIST, &msg, -1, NULL) != EMU_CTL_OK)
+				break;
+			found = msg.nic.nic_id == nic_id ? 0 : -1;
+		}
+	}
+	close(fd);
+	*nic = msg.nic;
+	return found;
+}

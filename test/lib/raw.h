@@ -34,4 +34,7 @@ void raw_hello(struct emu_ctl_msg *msg, bool observer);
 /* The process behind the name; 0: none. */
 pid_t raw_glexd_pid(const char *name);
 
+/* What glexd tells of a NIC.  -1: it does not. */
+int raw_nic(uint32_t nic_id, struct emu_ctl_nic *nic);
+
 #endif /* TEST_RAW_H */

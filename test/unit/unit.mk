@@ -16,6 +16,7 @@ glex_model_tests = \
 	test/unit/test_bias \
 	test/unit/test_exec \
 	test/unit/test_memwatch \
+	test/unit/test_vma \
 	test/unit/test_fast \
 	test/unit/test_intr \
 	test/unit/test_mmt \
@@ -66,6 +67,9 @@ test_unit_test_exec_LDADD = $(glex_model_libs)
 test_unit_test_memwatch_SOURCES = test/unit/test_memwatch.c
 test_unit_test_memwatch_CFLAGS = $(glex_model_cflags)
 test_unit_test_memwatch_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
+test_unit_test_vma_SOURCES = test/unit/test_vma.c test/unit/unit.h libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h
+test_unit_test_vma_CFLAGS = $(glex_model_cflags) -I$(top_srcdir)/libglex/src
+test_unit_test_vma_LDADD = $(glex_model_libs)
 test_unit_test_fast_SOURCES = test/unit/test_fast.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
 test_unit_test_fast_CFLAGS = $(glex_model_cflags)
 test_unit_test_fast_LDADD = $(glex_model_libs)

@@ -29,12 +29,20 @@ enum glexi_mem_tie {
 	GLEXI_TIED_TO_OBJECT   /* the old ones */
 };
 
+#define GLEXI_NODES 1024
+
+/* What shareable memory should be like; granted as far as the system can. */
+struct glexi_alloc_wish {
+	bool huge;
+	int node; /* -1: any */
+};
+
 /* Keep sorted.  Every member is set.  Callers have checked pointers and ranges that need no backend to judge. */
 struct glexi_be_ops {
 	const char *name;
 
 	/* Shareable memory; core has rounded len up to pages. */
-	glex_ret_t (*alloc)(struct glexi_device *dev, uint64_t len, void **addr_p);
+	glex_ret_t (*alloc)(struct glexi_device *dev, uint64_t len, const struct glexi_alloc_wish *wish, void **addr_p);
 
 	/* True while the NIC behind the device answers.  May make a system call; never waits. */
 	bool (*alive)(struct glexi_device *dev);

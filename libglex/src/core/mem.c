@@ -41,16 +41,37 @@ glex_ret_t glex_atomic(glex_ep_handle_t handle, const struct glex_atomic_req *re
 	return ep->dev->ops->atomic(ep, req, old_p);
 }
 
-glex_ret_t glex_alloc(glex_device_handle_t handle, uint64_t len, void **addr_p)
+/* What the attributes say, the others as they come.  False: they say what there is not. */
+static bool read_wish(const struct glex_alloc_attr *attr, struct glexi_alloc_wish *wish)
+{
+	*wish = (struct glexi_alloc_wish){.node = -1};
+	if (!attr)
+		return true;
+	if (attr->field_mask & ~(uint64_t)(GLEX_ALLOC_ATTR_HUGE_PAGES | GLEX_ALLOC_ATTR_NUMA_NODE))
+		return false;
+	if (attr->field_mask & GLEX_ALLOC_ATTR_HUGE_PAGES)
+		wish->huge = attr->huge_pages;
+	if (attr->field_mask & GLEX_ALLOC_ATTR_NUMA_NODE)
+		wish->node = attr->numa_node < GLEXI_NODES ? (int)attr->numa_node : GLEXI_NODES;
+	return wish->node < GLEXI_NODES;
+}
+
+glex_ret_t glex_alloc_with(glex_device_handle_t handle, uint64_t len, const struct glex_alloc_attr *attr, void **addr_p)
 {
 	struct glexi_device *dev = glexi_device_of(handle);
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct glexi_alloc_wish wish;
 
-	if (!dev || !addr_p || len == 0 || len > INT64_MAX - page)
+	if (!dev || !addr_p || len == 0 || len > INT64_MAX - page || !read_wish(attr, &wish))
 		return GLEX_INVALID_PARAM;
 	if (glexi_is_lost(dev))
 		return GLEX_SYS_ERR;
-	return dev->ops->alloc(dev, (len + page - 1) / page * page, addr_p);
+	return dev->ops->alloc(dev, (len + page - 1) / page * page, &wish, addr_p);
+}
+
+glex_ret_t glex_alloc(glex_device_handle_t handle, uint64_t len, void **addr_p)
+{
+	return glex_alloc_with(handle, len, NULL, addr_p);
 }
 
 glex_ret_t glex_free(glex_device_handle_t handle, void *addr)

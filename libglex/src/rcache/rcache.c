@@ -298,7 +298,9 @@ static void promote_quietly(struct glex_rcache *rc, uint32_t id)
 	better = rc->dev->ops->mem_promote(rc->dev, (void *)(uintptr_t)start, end - start, true);
 	rcache_lock(rc);
 	rc->gate_start = rc->gate_end = 0;
-	if (!better && rc->promote_after < UINT32_MAX / 2)
+	if (better)
+		rc->promote_after = (uint32_t)glexi_cfg()->promote_after; /* it is worth trying */
+	else if (rc->promote_after < UINT32_MAX / 2)
 		rc->promote_after *= 2; /* each attempt costs a registration */
 	rcache_unlock(rc);
 }
@@ -343,9 +345,9 @@ glex_ret_t glex_rcache_put(glex_rcache_handle_t rc, const struct glex_rcache_reg
 	}
 	if (--entry->refs == 0) {
 		rc->in_use--;
-		/* the most recently used one stays where it is, if nothing is too much or has changed */
+		/* the most recently used one stays where it is, if nothing is too much, has changed or is to be moved */
 		if (GLEXI_UNLIKELY(rc->newest != region->slot || rc->count > rc->max_count || rc->size > rc->max_size ||
-				   rc->seen != glexi_memwatch_now())) {
+				   entry->uses >= entry->promote_at || rc->seen != glexi_memwatch_now())) {
 			put_slowly(rc, region->slot);
 			return GLEX_SUCCESS;
 		}

@@ -272,6 +272,7 @@ bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, bool a
 	}
 	if (uffd >= 0)
 		close(uffd);
+	atomic_fetch_add_explicit(&dev->nic->counters.adopted, pages, memory_order_relaxed); /* relaxed: counter */
 	if (pages)
 		glexi_info("adopted: %llu of %llu pages at %#llx are in a shared mapping now",
 			   (unsigned long long)pages, (unsigned long long)((end - addr) / PAGE),

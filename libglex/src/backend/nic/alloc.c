@@ -2,19 +2,28 @@
 /*
  * alloc.c - memory that is shareable from the start: sealed memfds, mapped here
  * and known to glexd as shared objects.
+ *
+ * The memory is really there before anybody has its address.  Huge pages: the
+ * mapping begins where one can, and MADV_COLLAPSE makes them of the pages, also
+ * where the system gives shared memory none by itself.  Peers find them when they
+ * map the object.
  */
 #include "backend/nic/nic.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cfg/log.h"
 #include "core/memwatch.h"
+
+#define HUGE (UINT64_C(2) << 20)
 
 /* How many of the len bytes at addr lie in it. */
 static uint64_t overlap(const struct nic_alloc *alloc, const unsigned char *addr, uint64_t len)
@@ -35,8 +44,36 @@ struct nic_alloc *nic_alloc_most(struct nic_device *dev, const unsigned char *ad
 	return most;
 }
 
+/* ---- a memfd ------------------------------------------------------------------- */
+
+/* The pages that are made from here on come from that node, as long as it has any. */
+static void prefer_node(int fd, uint64_t len, int node)
+{
+	unsigned long mask[GLEXI_NODES / (8 * sizeof(unsigned long))] = {0};
+	void *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	long failed = -1;
+
+	mask[(unsigned)node / (8 * sizeof(mask[0]))] |= 1ul << (unsigned)node % (8 * sizeof(mask[0]));
+	if (base != MAP_FAILED) {
+		failed = syscall(SYS_mbind, base, len, MPOL_PREFERRED, mask, GLEXI_NODES + 1, 0);
+		munmap(base, len);
+	}
+	if (failed)
+		glexi_info("memory of glex_alloc is not of NUMA node %d in particular: %s", node, strerror(errno));
+}
+
+/* errno's value. */
+static int fill_memory(int fd, uint64_t len, const struct glexi_alloc_wish *wish)
+{
+	if (ftruncate(fd, (off_t)len) < 0)
+		return errno;
+	if (wish->node >= 0)
+		prefer_node(fd, len, wish->node);
+	return posix_fallocate(fd, 0, (off_t)len);
+}
+
 /* A sealed memfd of len bytes; -1 with errno. */
-static int make_memory(uint64_t len)
+static int make_memory(uint64_t len, const struct glexi_alloc_wish *wish)
 {
 	struct rlimit limit;
 	int fd, error;
@@ -49,7 +86,7 @@ static int make_memory(uint64_t len)
 	fd = memfd_create("glex_alloc", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -1;
-	error = posix_fallocate(fd, 0, (off_t)len);
+	error = fill_memory(fd, len, wish);
 	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		error = errno;
 	if (!error)
@@ -59,21 +96,55 @@ static int make_memory(uint64_t len)
 	return -1;
 }
 
+/* ---- its mapping ---------------------------------------------------------------- */
+
+unsigned char *nic_map_aligned(uint64_t len, int prot, int flags, int fd, uint64_t offset)
+{
+	unsigned char *room, *base;
+
+	if (len < HUGE)
+		return mmap(NULL, len, prot, flags, fd, (off_t)offset);
+	room = mmap(NULL, len + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (room == MAP_FAILED)
+		return mmap(NULL, len, prot, flags, fd, (off_t)offset);
+	base = room + (offset - (uintptr_t)room) % HUGE;
+	if (mmap(base, len, prot, flags | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED) {
+		munmap(room, len + HUGE);
+		return MAP_FAILED;
+	}
+	if (base > room)
+		munmap(room, (size_t)(base - room));
+	munmap(base + len, (size_t)(room + HUGE - base));
+	return base;
+}
+
 static glex_ret_t no_memory(uint64_t len, const char *step, const char *why)
 {
 	glexi_error("%s %llu KiB of shareable memory failed: %s", step, (unsigned long long)(len / 1024), why);
 	return GLEX_NO_MEM_RESOURCE;
 }
 
+/* Makes huge pages of what is there, as far as that goes. */
+static void make_huge(struct nic_device *dev, unsigned char *base, uint64_t len)
+{
+	uint64_t units = len / HUGE, done = nic_collapse(dev, (uintptr_t)base, (uintptr_t)base + units * HUGE);
+	int why = errno;
+
+	glexi_info("memory of glex_alloc: %llu of %llu units of 2 MiB are huge pages%s%s", (unsigned long long)done,
+		   (unsigned long long)units, done < units ? ": " : "", done < units ? strerror(why) : "");
+}
+
 /* Maps fd and makes it known to glexd.  Fills alloc; a failure is logged. */
-static glex_ret_t publish(struct nic_device *dev, int fd, struct nic_alloc *alloc)
+static glex_ret_t publish(struct nic_device *dev, int fd, const struct glexi_alloc_wish *wish, struct nic_alloc *alloc)
 {
 	struct emu_ctl_msg msg = {.share = {.len = alloc->len}};
-	void *base = mmap(NULL, alloc->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	void *base = nic_map_aligned(alloc->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	int status;
 
 	if (base == MAP_FAILED)
 		return no_memory(alloc->len, "mapping", strerror(errno));
+	if (wish->huge && alloc->len >= HUGE)
+		make_huge(dev, base, alloc->len);
 	status = nic_ctl_call(&dev->ctl, EMU_CTL_SHARE, &msg, fd, NULL);
 	if (status != EMU_CTL_OK) {
 		munmap(base, alloc->len);
@@ -85,7 +156,7 @@ static glex_ret_t publish(struct nic_device *dev, int fd, struct nic_alloc *allo
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t nic_alloc(struct glexi_device *device, uint64_t len, void **addr_p)
+glex_ret_t nic_alloc(struct glexi_device *device, uint64_t len, const struct glexi_alloc_wish *wish, void **addr_p)
 {
 	struct nic_device *dev = device->be;
 	struct nic_alloc *alloc = calloc(1, sizeof(*alloc));
@@ -95,8 +166,8 @@ glex_ret_t nic_alloc(struct glexi_device *device, uint64_t len, void **addr_p)
 	if (!alloc)
 		return GLEX_NO_MEM_RESOURCE;
 	alloc->len = len;
-	fd = make_memory(len);
-	ret = fd < 0 ? no_memory(len, "allocating", strerror(errno)) : publish(dev, fd, alloc);
+	fd = make_memory(len, wish);
+	ret = fd < 0 ? no_memory(len, "allocating", strerror(errno)) : publish(dev, fd, wish, alloc);
 	if (fd >= 0)
 		close(fd);
 	if (ret != GLEX_SUCCESS) {

@@ -102,6 +102,7 @@ static bool device_alive(struct glexi_device *device)
 {
 	struct nic_device *dev = device->be;
 
+	nic_mem_tend(dev); /* who waits has the time */
 	return nic_ctl_alive(&dev->ctl);
 }
 

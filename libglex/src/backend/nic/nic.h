@@ -102,7 +102,7 @@ struct nic_file {
 struct nic_hot {
 	uint64_t addr, len;
 	uint64_t uses;	/* times it was registered */
-	uint64_t asked; /* times it was to be promoted */
+	uint64_t asked; /* times it was to be promoted in vain */
 };
 
 /* What is registered; counted for GLEX_MAX_REGIONS and GLEX_MAX_LOCKED. */
@@ -133,6 +133,7 @@ struct nic_device {
 	_Atomic uint32_t alloc_count; /* so that registering costs no lock where nothing was allocated */
 	int vma_fd;		      /* of nic_vma_open */
 	struct nic_hot hot[NIC_HOT];  /* by a hash of the address; under lock */
+	_Atomic uint64_t tended;      /* the NIC's counter of pages moved by attach, when it was looked at last */
 };
 
 /* Requests out of order: the poster's side of emulator/nic/reorder.h. */
@@ -225,9 +226,11 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh);
 enum glexi_mem_tie nic_mem_tie(struct glexi_ep *ep, glex_mem_handle_t mh);
 
 /* alloc.c: memory that is shareable from the start */
-glex_ret_t nic_alloc(struct glexi_device *dev, uint64_t len, void **addr_p);
+glex_ret_t nic_alloc(struct glexi_device *dev, uint64_t len, const struct glexi_alloc_wish *wish, void **addr_p);
 glex_ret_t nic_free(struct glexi_device *dev, void *addr);
 void nic_allocs_free(struct nic_device *dev);
+/* As mmap, where its huge pages can be mapped as such. */
+unsigned char *nic_map_aligned(uint64_t len, int prot, int flags, int fd, uint64_t offset);
 /* The one that covers most of these bytes, or NULL.  Under dev->lock. */
 struct nic_alloc *nic_alloc_most(struct nic_device *dev, const unsigned char *addr, uint64_t len);
 
@@ -243,8 +246,12 @@ void nic_files_recount(struct nic_device *dev);
 void nic_files_free(struct nic_device *dev);
 
 /* promote.c: memory in use again and again */
+/* Makes huge pages of [addr, end), whole units of 2 MiB, and counts them; how many.  errno: why not of all. */
+uint64_t nic_collapse(struct nic_device *dev, uint64_t addr, uint64_t end);
 /* These bytes are registered and reached by attach.  True: not any more, they are shared now. */
 bool nic_mem_used(struct nic_device *dev, uint64_t addr, uint64_t len);
+/* Looks after regions that peers have reached by attach often since it was called last; else a load and no more. */
+void nic_mem_tend(struct nic_device *dev);
 bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool quiet);
 
 /* post.c */

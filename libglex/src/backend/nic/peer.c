@@ -389,8 +389,8 @@ static void map_object(struct nic_map_view *view, int fd, const struct emu_ctl_s
 	void *base;
 
 	view->writable = mode >= 0 && (mode & O_ACCMODE) == O_RDWR;
-	base = mmap(NULL, share->len, PROT_READ | (view->writable ? PROT_WRITE : 0),
-		    MAP_SHARED | (share->len <= POPULATE_MAX ? MAP_POPULATE : 0), fd, (off_t)share->offset);
+	base = nic_map_aligned(share->len, PROT_READ | (view->writable ? PROT_WRITE : 0),
+			       MAP_SHARED | (share->len <= POPULATE_MAX ? MAP_POPULATE : 0), fd, share->offset);
 	if (base != MAP_FAILED) {
 		view->base = base;
 		view->len = share->len;

@@ -8,9 +8,11 @@
  *
  * Huge pages: attach copies three times as fast out of them.  MADV_COLLAPSE puts
  * the whole 2 MiB units of a region into huge pages in place; nobody notices but
- * by the time it takes, so it is done once for a region, at the request of the
- * registration cache or when the same bytes are registered for the n-th time.  Only for memory of no
- * file: what a file's pages are is not ours to decide.
+ * by the time it takes, so it is done once for a region: at the request of the
+ * registration cache, when the same bytes are registered for the n-th time, or
+ * when peers have moved all of a region so often.  Who moves by attach counts
+ * pages in the owner's memory table; the owner looks there while it waits.  Only
+ * for memory of no file: what a file's pages are is not ours to decide.
  */
 #include "backend/nic/nic.h"
 
@@ -39,6 +41,28 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static void add(_Atomic uint64_t *n, uint64_t more)
+{
+	atomic_fetch_add_explicit(n, more, memory_order_relaxed); /* relaxed: counter */
+}
+
+uint64_t nic_collapse(struct nic_device *dev, uint64_t addr, uint64_t end)
+{
+	uint64_t done = 0, units = (end - addr) / HUGE;
+	int why = 0;
+
+	for (; addr + HUGE <= end; addr += HUGE) {
+		if (madvise((void *)(uintptr_t)addr, HUGE, MADV_COLLAPSE) == 0)
+			done++;
+		else
+			why = errno;
+	}
+	add(&dev->nic->counters.huge, done);
+	add(&dev->nic->counters.not_huge, units - done);
+	errno = why;
+	return done;
+}
+
 /* Asks for huge pages in the whole units of [addr, end) that are plain memory. */
 static void collapse(struct nic_device *dev, uint64_t addr, uint64_t end)
 {
@@ -49,11 +73,12 @@ static void collapse(struct nic_device *dev, uint64_t addr, uint64_t end)
 	while (addr < end && nic_vma_find(dev->vma_fd, addr, &vma) && vma.start < end) {
 		uint64_t at = round_up(addr > vma.start ? addr : vma.start, HUGE), stop = lesser(end, vma.end);
 
-		for (; nic_vma_is_plain(&vma) && at + HUGE <= stop; at += HUGE, units++) {
-			if (madvise((void *)(uintptr_t)at, HUGE, MADV_COLLAPSE) == 0)
-				done++;
-			else
-				why = errno;
+		if (nic_vma_is_plain(&vma) && at + HUGE <= stop) {
+			uint64_t n = (stop - at) / HUGE, got = nic_collapse(dev, at, at + n * HUGE);
+
+			why = got < n ? errno : why;
+			done += got;
+			units += n;
 		}
 		addr = vma.end;
 	}
@@ -101,7 +126,7 @@ static bool adopt(struct nic_device *dev, uint64_t addr, uint64_t end)
 	return false;
 }
 
-/* Asked the first, second, fourth, eighth time: what cannot be now is not tried each time, and may be later. */
+/* Asked in vain the first, second, fourth, eighth time: what cannot be now is not tried each time, and may be later. */
 static bool is_time(struct nic_device *dev, uint64_t addr, uint64_t len)
 {
 	uint64_t asked;
@@ -112,6 +137,14 @@ static bool is_time(struct nic_device *dev, uint64_t addr, uint64_t len)
 	return (asked & (asked - 1)) == 0;
 }
 
+/* It was not in vain: if these bytes go and others come in their place, they are moved as readily. */
+static void start_anew(struct nic_device *dev, uint64_t addr, uint64_t len)
+{
+	pthread_mutex_lock(&dev->lock);
+	hot_of(dev, addr, len)->asked = 0;
+	pthread_mutex_unlock(&dev->lock);
+}
+
 bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool quiet)
 {
 	struct nic_device *dev = device->be;
@@ -119,8 +152,10 @@ bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool
 
 	if (len < 2 * PAGE || !is_time(dev, at, len))
 		return false;
-	if (quiet && adopt(dev, at, at + len))
+	if (quiet && adopt(dev, at, at + len)) {
+		start_anew(dev, at, len);
 		return true;
+	}
 	if (glexi_cfg()->huge_pages)
 		collapse(dev, at, at + len);
 	return false;
@@ -139,4 +174,33 @@ bool nic_mem_used(struct nic_device *dev, uint64_t addr, uint64_t len)
 	enough = ++hot->uses % cfg->promote_after == 0;
 	pthread_mutex_unlock(&dev->lock);
 	return enough && nic_mem_promote(dev->dev, (void *)(uintptr_t)addr, len, true);
+}
+
+/* A region of this process that all of its pages were moved of, or to, often enough. */
+static bool is_hot(struct nic_device *dev, uint32_t index, struct emu_region *region)
+{
+	uint64_t enough;
+	uint32_t used = atomic_load_explicit(&dev->nic->used[index], memory_order_relaxed); /* relaxed: a number */
+
+	if (used == 0 || !emu_mmt_at(dev->nic, index, region) || region->session != dev->welcome.session ||
+	    region->way != EMU_WAY_ATTACH || region->len < HUGE)
+		return false;
+	enough = (region->len / PAGE + 1) * glexi_cfg()->promote_after;
+	/* relaxed: numbers; the one who takes it down is the one who acts */
+	return used >= enough && atomic_exchange_explicit(&dev->nic->used[index], 0, memory_order_relaxed) >= enough;
+}
+
+void nic_mem_tend(struct nic_device *dev)
+{
+	/* relaxed: numbers */
+	uint64_t attached = atomic_load_explicit(&dev->nic->counters.attached, memory_order_relaxed);
+	struct emu_region region;
+	uint32_t i;
+
+	if (attached == atomic_load_explicit(&dev->tended, memory_order_relaxed)) /* relaxed: see above */
+		return;
+	atomic_store_explicit(&dev->tended, attached, memory_order_relaxed); /* relaxed: see above */
+	for (i = 0; i < EMU_MMT_UNITS; i++)
+		if (is_hot(dev, i, &region))
+			nic_mem_promote(dev->dev, (void *)(uintptr_t)region.addr, region.len, false);
 }

@@ -86,8 +86,7 @@ static bool parse(const char *line, struct nic_vma *vma)
 	char mode[5];
 	int at = 0;
 
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, mode, &offset, &major, &minor, &ino, &at) <
-	    7)
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu%n", &start, &end, mode, &offset, &major, &minor, &ino, &at) < 7)
 		return false;
 	*vma = (struct nic_vma){
 		.start = start,
@@ -100,6 +99,7 @@ static bool parse(const char *line, struct nic_vma *vma)
 		.executable = mode[2] == 'x',
 		.shared = mode[3] == 's',
 	};
+	at += (int)strspn(line + at, " "); /* and not into the next line, as sscanf would */
 	snprintf(vma->name, sizeof(vma->name), "%.*s", (int)strcspn(line + at, "\n"), line + at);
 	return true;
 }

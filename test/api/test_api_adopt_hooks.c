@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_api_adopt_hooks.c - adoption as it happens by itself: by the registration
+ * cache, with libglex-memhooks in the process, which sees what the program does
+ * to memory that is not private any more.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "test/api/rcache_bench.h"
+#include "test/lib/helper.h"
+
+#define LEN ((size_t)1 << 18)
+
+static bool is_shared(const void *addr)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long from, to;
+	bool shared = false;
+	char line[512], mode[5];
+
+	ck_assert_ptr_nonnull(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) == 3 && (uintptr_t)addr >= from &&
+		    (uintptr_t)addr < to)
+			shared = mode[3] == 's';
+	fclose(maps);
+	return shared;
+}
+
+/* KiB of memory that adopted pages have; it is one file of the process. */
+static long adopted_kib(void)
+{
+	char path[64], name[256];
+	struct stat st;
+
+	for (int fd = 3; fd < 200; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, name, sizeof(name) - 1);
+		name[n > 0 ? n : 0] = '\0';
+		if (strstr(name, "glex_adopted") && fstat(fd, &st) == 0)
+			return st.st_blocks / 2;
+	}
+	return -1;
+}
+
+struct adopter {
+	struct side side;
+	struct peer mapper; /* may not attach: what it reaches it has mapped */
+	glex_rcache_handle_t rc;
+};
+
+static void open_adopter(struct adopter *a)
+{
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	a->mapper = peer_start(helper_main, &mapper);
+	side_open(&a->side, GLEX_EP_TYPE_FAST, 0, false);
+	OK(glex_rcache_create(a->side.ep, NULL, &a->rc));
+}
+
+static void close_adopter(struct adopter *a)
+{
+	OK(glex_rcache_destroy(a->rc));
+	let_go(&a->mapper);
+	side_close(&a->side);
+}
+
+/* Used so often that it is moved; a region of it that is held. */
+static struct glex_rcache_region use_often(struct adopter *a, unsigned char *mem, size_t len)
+{
+	struct glex_rcache_region region;
+
+	for (int i = 0; i < 20; i++) {
+		OK(glex_rcache_get(a->rc, mem, len, RW, &region));
+		OK(glex_rcache_put(a->rc, &region));
+	}
+	OK(glex_rcache_get(a->rc, mem, len, RW, &region));
+	return region;
+}
+
+static void expect_mapped(struct adopter *a, unsigned char *mem, const struct glex_rcache_region *region)
+{
+	glex_mem_handle_t mh = region->mh;
+
+	ck_assert(!tell(&a->mapper, &a->side, mh, PUT, region->offset, 60000, 5).failed);
+	expect_filled(mem, 60000, 5);
+	fill(mem, 60000, 6);
+	ck_assert(!tell(&a->mapper, &a->side, mh, GET, region->offset, 60000, 6).failed);
+}
+
+START_TEST(rcache__used_often__is_adopted_and_mapped_by_peers)
+{
+	unsigned char *mem = map_at(NULL, LEN, 3);
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	for (int i = 0; i < 3; i++) {
+		OK(glex_rcache_get(a.rc, mem, LEN, RW, &region));
+		OK(glex_rcache_put(a.rc, &region));
+	}
+	ck_assert(!is_shared(mem)); /* three times is not often */
+	region = use_often(&a, mem, LEN);
+	ck_assert(is_shared(mem));
+	ck_assert_int_eq(mem[LEN - 1], 3);
+	expect_mapped(&a, mem, &region);
+	OK(glex_rcache_put(a.rc, &region));
+	munmap(mem, LEN);
+	close_adopter(&a);
+}
+END_TEST
+
+static const int advices[] = {MADV_DONTNEED, MADV_FREE, MADV_REMOVE};
+
+/* _i: which advice */
+START_TEST(rcache__contents_of_adopted_memory_discarded__zero_for_all)
+{
+	unsigned char *mem = map_at(NULL, LEN, 3);
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	region = use_often(&a, mem, LEN);
+	ck_assert(is_shared(mem));
+	ck_assert_int_eq(adopted_kib(), LEN / 1024);
+	OK(glex_rcache_put(a.rc, &region));
+	madvise(mem + LEN / 2, LEN / 4, advices[_i]); /* what it returns is the system's business */
+	for (size_t i = 0; i < LEN; i++)
+		ck_assert_int_eq(mem[i], i >= LEN / 2 && i < LEN * 3 / 4 ? 0 : 3);
+	region = use_often(&a, mem, LEN);
+	memset(mem, 0, 60000);
+	expect_mapped(&a, mem, &region);
+	OK(glex_rcache_put(a.rc, &region));
+	munmap(mem, LEN);
+	close_adopter(&a);
+}
+END_TEST
+
+/* _i: 0 unmapped, 1 mapped over, 2 moved away and unmapped there */
+START_TEST(rcache__adopted_memory_goes__its_pages_are_given_back)
+{
+	unsigned char *mem = map_at(NULL, LEN, 3), *other;
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	for (int round = 0; round < 9; round++) { /* however often: only attempts in vain become rarer */
+		region = use_often(&a, mem, LEN);
+		ck_assert(is_shared(mem));
+		ck_assert_int_eq(adopted_kib(), LEN / 1024);
+		expect_mapped(&a, mem, &region);
+		OK(glex_rcache_put(a.rc, &region));
+		if (_i == 2) {
+			other = map_at(NULL, LEN, 0);
+			ck_assert_ptr_eq(mremap(mem, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, other), other);
+			ck_assert_int_eq(other[LEN - 1], 3);
+			ck_assert_int_eq(adopted_kib(), LEN / 1024);
+			munmap(other, LEN);
+		}
+		if (_i == 0)
+			munmap(mem, LEN);
+		ck_assert_ptr_eq(mmap(mem, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				 mem);
+		ck_assert_int_eq(adopted_kib(), 0);
+		ck_assert_int_eq(mem[0], 0);
+		memset(mem, 3, LEN);
+	}
+	munmap(mem, LEN);
+	close_adopter(&a);
+}
+END_TEST
+
+/* ---- everybody at once ------------------------------------------------------------- */
+
+#define THREADS 3
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ROUNDS 40
+#else
+#define ROUNDS 250
+#endif
+
+/*
+ * Side by side in one piece of addresses, so that the cache merges what they
+ * register, and moves pages of one while another unmaps and maps its own.
+ */
+struct neighbour {
+	struct adopter *adopter;
+	struct peer peer;
+	unsigned char *mem;
+	size_t len;
+	unsigned seed;
+};
+
+static void use_once(struct neighbour *n, uint32_t seed)
+{
+	struct glex_rcache_region region;
+	glex_mem_handle_t mh;
+
+	OK(glex_rcache_get(n->adopter->rc, n->mem, n->len, RW, &region));
+	mh = region.mh;
+	fill(n->mem, n->len, seed);
+	ck_assert(!tell(&n->peer, &n->adopter->side, mh, GET, region.offset, (uint32_t)n->len, seed).failed);
+	ck_assert(!tell(&n->peer, &n->adopter->side, mh, PUT, region.offset, (uint32_t)n->len, seed + 1).failed);
+	expect_filled(n->mem, n->len, seed + 1);
+	OK(glex_rcache_put(n->adopter->rc, &region));
+	expect_filled(n->mem, n->len, seed + 1);
+}
+
+static void *come_and_go(void *arg)
+{
+	struct neighbour *n = arg;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		uint32_t uses = 1 + (uint32_t)rand_r(&n->seed) % 6;
+
+		ck_assert_ptr_eq(mmap(n->mem, n->len, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+				 n->mem);
+		while (uses--)
+			use_once(n, (uint32_t)rand_r(&n->seed));
+		if (round % 4 == 0) {
+			madvise(n->mem, n->len, MADV_DONTNEED);
+			for (size_t i = 0; i < n->len; i += page)
+				ck_assert_int_eq(n->mem[i], 0);
+			use_once(n, (uint32_t)round);
+		}
+		ck_assert_int_eq(munmap(n->mem, n->len), 0);
+	}
+	return NULL;
+}
+
+START_TEST(rcache__neighbours_come_and_go_while_they_are_adopted__never_stale)
+{
+	struct neighbour neighbours[THREADS];
+	pthread_t threads[THREADS];
+	struct peer peers[THREADS];
+	unsigned char *room;
+	struct adopter a;
+
+	setenv("GLEX_PROMOTE_AFTER", "2", 1);
+	setenv("GLEX_ADOPT_MIN", "8K", 1);
+	for (int i = 0; i < THREADS; i++)
+		peers[i] = peer_start(helper_main, &mover);
+	open_adopter(&a);
+	room = map_at(NULL, (THREADS + 1) * LEN, 0);
+	munmap(room, (THREADS + 1) * LEN);
+	for (int i = 0; i < THREADS; i++) {
+		neighbours[i] =
+			(struct neighbour){&a, peers[i], room + (size_t)i * 16 * page, 16 * page, (unsigned)i + 1};
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, &neighbours[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	ck_assert_int_eq(adopted_kib(), 0); /* some was, and all of it is gone */
+	for (int i = 0; i < THREADS; i++)
+		let_go(&peers[i]);
+	close_adopter(&a);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("adopt_hooks");
+	TCase *tc = tcase_create("adopt_hooks");
+
+	own_job("adopt_hooks");
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, rcache__used_often__is_adopted_and_mapped_by_peers);
+	tcase_add_loop_test(tc, rcache__contents_of_adopted_memory_discarded__zero_for_all, 0, 3);
+	tcase_add_loop_test(tc, rcache__adopted_memory_goes__its_pages_are_given_back, 0, 3);
+	tcase_add_test(tc, rcache__neighbours_come_and_go_while_they_are_adopted__never_stale);
+	suite_add_tcase(suite, tc);
+	return run_suite(suite);
+}

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 78_mpi_memhooks.sh - an MPI program with libglex-memhooks.so preloaded: its
+# buffers come and go at the same addresses, and every byte arrives.
+# shellcheck source=test/lib/tap.sh
+. "${srcdir:-$(dirname "$0")/../..}/test/lib/tap.sh"
+# shellcheck source=test/lib/mpi.sh
+. "${srcdir:-$(dirname "$0")/../..}/test/lib/mpi.sh"
+
+need_mpi
+need "$GLEX_PREFIX/lib/libglex-memhooks.so"
+compile_mpi come_and_go "${srcdir:-$(dirname "$0")/../..}/test/mpi/come_and_go.c"
+
+# run RANKS OPTIONS: the program with the hooks
+run() {
+	mpirun_ "$@" -genv LD_PRELOAD "$GLEX_PREFIX/lib/libglex-memhooks.so" "$work/bin/come_and_go" >"$work/out" 2>&1 &&
+		grep -qx ok "$work/out"
+}
+
+run 2
+result $? "2 ranks: every byte arrives"
+run 4
+result $? "4 ranks: every byte arrives"
+run 2 -genv GLEX_ADOPT always -genv GLEX_PROMOTE_AFTER 2 -genv GLEX_ADOPT_MIN 8K
+result $? "2 ranks, whose buffers are adopted again and again"
+run 2 -genv GLEX_LOG_LEVEL info && grep -q "noticed by libglex-memhooks.so" "$work/out"
+result $? "the hooks are what tells of memory that goes"
+finish
