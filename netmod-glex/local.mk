@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_impl.h \
 	netmod-glex/glue/glex_init.c \
 	netmod-glex/glue/glex_lmt.c \
+	netmod-glex/glue/glex_lost.c \
 	netmod-glex/glue/glex_poll.c \
 	netmod-glex/glue/glex_send.c \
 	netmod-glex/glue/glex_stats.c \

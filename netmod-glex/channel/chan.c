@@ -27,6 +27,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define GLEXCH_LAST_WORDS 4096 /* rounds of reading: more than the credits of all peers, if they send no more */
+
 /* ---- opening and closing ------------------------------------------------- */
 
 static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params *params)
@@ -183,6 +185,7 @@ glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer)
 
 static int glexch_poll_mps(struct glexch *ch)
 {
+	glex_ret_t ret = GLEX_SUCCESS;
 	glex_ep_addr_t src;
 	void *data;
 	uint32_t len;
@@ -190,10 +193,15 @@ static int glexch_poll_mps(struct glexch *ch)
 
 	if (ch->depth > 1 && ch->undiscarded >= GLEXCH_NESTED_MPS) /* room promised in credit.c */
 		return 0;
-	for (n = 0; n < GLEXCH_BATCH && glex_probe_next_mp(ch->ep, &src, &data, &len) == GLEX_SUCCESS; n++) {
+	for (n = 0; n < GLEXCH_BATCH; n++) {
+		ret = glex_probe_next_mp(ch->ep, &src, &data, &len);
+		if (ret != GLEX_SUCCESS)
+			break;
 		ch->undiscarded++;
 		glexch_sr_receive(ch, src.v, data, len);
 	}
+	if (ret == GLEX_SYS_ERR)
+		ch->lost = 1;
 	return n;
 }
 
@@ -229,14 +237,21 @@ static int glexch_poll_events(struct glexch *ch)
 	return n;
 }
 
-/* Requests that came to nothing: their peers are lost, or at least their private memory. */
+/*
+ * Requests that came to nothing: their peers are lost, or at least their private
+ * memory.  What such a peer sent before may lie here still, perhaps that it is
+ * done and leaves: it is read first.
+ */
 static void glexch_poll_errors(struct glexch *ch)
 {
 	struct glex_err_req errs[16];
 	uint32_t i, num = 16;
 
-	if (glex_poll_error_req(ch->ep, &num, errs) != GLEX_SUCCESS)
+	if (ch->depth > 1 || glex_poll_error_req(ch->ep, &num, errs) != GLEX_SUCCESS || !num)
 		return;
+	for (i = 0; i < GLEXCH_LAST_WORDS; i++)
+		if (!(ch->ers && glexch_er_poll(ch)) && !glexch_poll_mps(ch))
+			break;
 	for (i = 0; i < num && i < 16; i++) {
 		glex_ep_addr_t addr = ch->addr;
 
@@ -274,6 +289,10 @@ int glexch_progress(struct glexch *ch)
 	if (!(++ch->tick & GLEXCH_TICK_MASK)) {
 		glexch_poll_errors(ch);
 		glexch_conn_tend(ch);
+	}
+	if (ch->lost) {
+		glexch_conn_fail_all(ch, "the network is gone: glexd has ended");
+		n = -1;
 	}
 	if (--ch->depth == 0) {
 		if (ch->undiscarded) {

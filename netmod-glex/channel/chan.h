@@ -102,7 +102,11 @@ glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 /* Destroys the remaining connections without telling anybody, then the endpoint. */
 void glexch_close(struct glexch *ch);
 
-/* One round of bounded work.  Returns how much was done; 0: nothing was there. */
+/*
+ * One round of bounded work.  Returns how much was done; 0: nothing was there;
+ * -1: the network is lost (glexd has ended), and so are all peers: they have been
+ * told to fail, and nothing will ever come.
+ */
 int glexch_progress(struct glexch *ch);
 
 /* Nothing is queued, no block is with a peer, no GET is under way. */
@@ -137,6 +141,10 @@ void glexch_conn_drain(struct glexch_conn *conn);
 
 void *glexch_conn_user(const struct glexch_conn *conn);
 uint32_t glexch_conn_chan(const struct glexch_conn *conn);
+glex_ep_addr_t glexch_conn_addr(const struct glexch_conn *conn); /* of the peer */
+
+/* Why the peer was given up that failed last: for done callbacks, which come before fail. */
+const char *glexch_why(const struct glexch *ch);
 
 /* ---- sending ------------------------------------------------------------- */
 

@@ -349,7 +349,10 @@ struct glexch {
 	uint32_t er_wants; /* somebody found no room: those unused are closed */
 	uint32_t thirst;   /* rounds of looking for credits that nobody needs */
 	int closing;
-	uint32_t hand; /* the bucket of the hash that is looked after next */
+	int lost;	 /* the device is: nothing goes any more */
+	const char *why; /* the last failure */
+	uint32_t hand;	 /* the bucket of the hash that is looked after next */
+	uint32_t pulse;	 /* the bucket whose peers are looked for next */
 	uint32_t next_chan;
 	uint32_t next_stream;
 	uint32_t exposed;     /* regions exposed now */
@@ -381,6 +384,7 @@ struct glexch_conn *glexch_conn_source(struct glexch *ch, uint64_t peer, const s
 int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello);
 int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr);
 void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why);
+void glexch_conn_fail_all(struct glexch *ch, const char *why);
 void glexch_conn_reap(struct glexch *ch);
 void glexch_conn_free_graves(struct glexch *ch);
 void glexch_conn_tend(struct glexch *ch);

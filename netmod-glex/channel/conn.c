@@ -328,6 +328,7 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why)
 	if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 		return;
 	conn->slow |= GLEXCH_SLOW_FAILED;
+	conn->ch->why = why;
 	conn->ch->stats.peers_failed++;
 	glexch_block_forget(conn, 1);
 	glexch_er_leave(conn, 1);
@@ -363,7 +364,43 @@ void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *w
 	}
 }
 
+void glexch_conn_fail_all(struct glexch *ch, const char *why)
+{
+	uint32_t i = 0;
+
+	while (ch->hash && i <= ch->hash_mask) {
+		struct glexch_conn *conn = ch->hash[i];
+
+		while (conn && (conn->slow & GLEXCH_SLOW_FAILED))
+			conn = conn->hash_next;
+		if (conn)
+			glexch_conn_fail(conn, why); /* as above */
+		else
+			i++;
+	}
+}
+
 /* ---- looking after them -------------------------------------------------- */
+
+/*
+ * Who only waits posts nothing, and so would never hear from the network that a
+ * peer is gone: one bucket after the other is asked for.  (Those for whom
+ * something is queued are asked for more often: they wait for credits.)
+ */
+static void glexch_conn_feel(struct glexch *ch)
+{
+	struct glexch_conn *conn = ch->hash ? ch->hash[ch->pulse++ & ch->hash_mask] : NULL;
+
+	while (conn) {
+		struct glexch_conn *next = conn->hash_next;
+
+		if (conn->bound && !(conn->slow & GLEXCH_SLOW_FAILED))
+			glexch_sr_probe(conn);
+		if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
+			return; /* the list may have changed */
+		conn = next;
+	}
+}
 
 /* Now and then: a few connections, until all have had their turn. */
 void glexch_conn_tend(struct glexch *ch)
@@ -386,6 +423,7 @@ void glexch_conn_tend(struct glexch *ch)
 				break; /* the list may have changed */
 		}
 	}
+	glexch_conn_feel(ch);
 }
 
 /* ---- small things -------------------------------------------------------- */
@@ -398,4 +436,16 @@ void *glexch_conn_user(const struct glexch_conn *conn)
 uint32_t glexch_conn_chan(const struct glexch_conn *conn)
 {
 	return glexch_tag_chan(conn->rx_tag);
+}
+
+glex_ep_addr_t glexch_conn_addr(const struct glexch_conn *conn)
+{
+	glex_ep_addr_t addr = {.v = conn->peer};
+
+	return addr;
+}
+
+const char *glexch_why(const struct glexch *ch)
+{
+	return ch->why ? ch->why : "it was given up";
 }

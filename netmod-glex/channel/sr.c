@@ -247,10 +247,7 @@ void glexch_say(struct glexch_conn *conn, enum glexch_say what)
 	glexch_sr_wake(conn);
 }
 
-/*
- * Who waits for credits posts nothing, and so would never hear from the network
- * that its peer is gone.  This moves nothing, needs no credit, and fails then.
- */
+/* Is it there?  This moves nothing, needs no credit, and comes to nothing if the peer is gone. */
 void glexch_sr_probe(struct glexch_conn *conn)
 {
 	struct glex_rdma_req req = {0};

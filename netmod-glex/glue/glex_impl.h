@@ -17,6 +17,8 @@
  *     engine looks at nothing else.
  * I3  Callbacks of the channel cannot return errors: the first is kept in
  *     MPID_nem_glex.error and returned by the next poll.
+ * I4  What waits for a packet of a peer and is in none of CH3's queues is on the
+ *     list of glex_lost.c until it is complete: only so does it end with the peer.
  */
 #ifndef MPID_NEM_GLEX_IMPL_H
 #define MPID_NEM_GLEX_IMPL_H
@@ -29,6 +31,7 @@
 #include "chan.h"
 
 #define MPID_NEM_GLEX_CARD_KEY "glex"
+#define MPID_NEM_GLEX_HOST_KEY "glexhost"
 #define MPID_NEM_GLEX_CARD_BUF 4096 /* no business card is longer */
 
 /* What CH3 gave the netmod to do; the channel counts by itself. */
@@ -51,10 +54,11 @@ struct MPID_nem_glex {
 	int idle;  /* polls in a row that found nothing */
 	int error; /* I3 */
 	intptr_t eager_max;
-	int zero_copy;			       /* else CH3's own rendezvous */
+	int zero_copy;			       /* else long messages are streamed when they are asked for */
 	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */
 	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_bounce *bounces;
+	struct MPID_nem_glex_wait *waits; /* I4 */
 	struct MPID_nem_glex_stats stats;
 };
 
@@ -63,6 +67,15 @@ extern struct MPID_nem_glex MPID_nem_glex;
 typedef struct {
 	struct glexch_conn *conn; /* I1 */
 } MPID_nem_glex_vc_t;
+
+/* A request that ends by a packet of a peer. */
+struct MPID_nem_glex_wait {
+	struct MPID_nem_glex_wait *next;
+	struct MPID_nem_glex_wait **prev; /* what points here */
+	MPIR_Request *req;
+	MPIDI_VC_t *vc;
+	int rndv_send; /* its area is a lmt */
+};
 
 /* What a sender tells in its RTS; regions follow. */
 struct MPID_nem_glex_cookie {
@@ -104,14 +117,17 @@ struct MPID_nem_glex_fetch {
 	int again; /* the copy of the sender has been asked for */
 };
 
-typedef union {
-	struct {
-		struct glexch_item item; /* first: the item is the area */
-		MPIR_Request *req;
-		MPIDI_VC_t *vc;
-	} send;
-	struct MPID_nem_glex_lmt lmt;
-	struct MPID_nem_glex_fetch fetch;
+typedef struct {
+	struct MPID_nem_glex_wait wait; /* of those that wait.  A synchronous send is in the queue at the same time */
+	union {
+		struct {
+			struct glexch_item item;
+			MPIR_Request *req;
+			MPIDI_VC_t *vc;
+		} send;
+		struct MPID_nem_glex_lmt lmt;
+		struct MPID_nem_glex_fetch fetch;
+	};
 } MPID_nem_glex_req_t;
 
 _Static_assert(sizeof(MPID_nem_glex_vc_t) <= MPIDI_NEM_VC_NETMOD_AREA_LEN, "the area of a VC");
@@ -155,11 +171,17 @@ int MPID_nem_glex_vc_destroy(MPIDI_VC_t *vc);
 int MPID_nem_glex_vc_terminate(MPIDI_VC_t *vc);
 int MPID_nem_glex_vc_connect(MPIDI_VC_t *vc);
 int MPID_nem_glex_card_read(const char *bc, struct glexch_peer *peer);
-int MPID_nem_glex_comm_error(MPIDI_VC_t *vc);
 void MPID_nem_glex_vc_failed(struct glexch_conn *conn, const char *why);
 void MPID_nem_glex_vc_drained(struct glexch_conn *conn);
 size_t MPID_nem_glex_identify(struct glexch_conn *conn, void *blob);
 void *MPID_nem_glex_hello(struct glexch_conn *conn, const void *blob, size_t len);
+
+/* ---- glex_lost.c --------------------------------------------------------- */
+
+int MPID_nem_glex_comm_error(MPIDI_VC_t *vc);
+void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send);
+void MPID_nem_glex_await_nothing(void);
+void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why);
 
 /* ---- glex_dyn.c ---------------------------------------------------------- */
 
@@ -194,6 +216,7 @@ int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct io
 int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req);
 int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req);
 void MPID_nem_glex_lmt_retry(void);
+void MPID_nem_glex_lmt_lost(MPIR_Request *req);
 void MPID_nem_glex_lmt_finalize(void);
 
 #endif /* MPID_NEM_GLEX_IMPL_H */

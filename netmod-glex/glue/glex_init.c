@@ -114,11 +114,14 @@ fn_fail:
 int MPID_nem_glex_get_business_card(int my_rank, char **bc_val_p, int *val_max_sz_p)
 {
 	int mpi_errno = MPI_SUCCESS;
-	char card[GLEXCH_CARD_MAX];
+	char card[GLEXCH_CARD_MAX], host[64] = "";
 	int str_errno;
 
+	gethostname(host, sizeof(host) - 1);
 	glexch_card_format(MPID_nem_glex.ch, card);
 	str_errno = MPL_str_add_string_arg(bc_val_p, val_max_sz_p, MPID_NEM_GLEX_CARD_KEY, card);
+	if (str_errno == MPL_SUCCESS) /* for messages */
+		str_errno = MPL_str_add_string_arg(bc_val_p, val_max_sz_p, MPID_NEM_GLEX_HOST_KEY, host);
 	MPIR_ERR_CHKANDJUMP(str_errno != MPL_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**buscard");
 fn_exit:
 	return mpi_errno;
@@ -156,6 +159,7 @@ int MPID_nem_glex_finalize(void)
 		return MPI_SUCCESS;
 	MPID_nem_glex_drain();
 	MPID_nem_glex_stats_print();
+	MPID_nem_glex_await_nothing();
 	MPID_nem_glex_lmt_finalize();
 	glexch_close(MPID_nem_glex.ch);
 	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));

@@ -215,6 +215,10 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		lmt->cookie = MPL_malloc(MPID_nem_glex_cookie_size(count), MPL_MEM_BUFFER);
 	MPIR_ERR_CHKANDJUMP(!lmt->cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	lmt->cookie->len = size;
+	if (!MPID_nem_glex.zero_copy) { /* the CTS will have it streamed */
+		lmt->never = 1;
+		goto fn_exit;
+	}
 	if (!lmt->buf) {
 		lmt->tmp = MPL_malloc(size, MPL_MEM_BUFFER);
 		MPIR_ERR_CHKANDJUMP(!lmt->tmp, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -242,6 +246,7 @@ int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, MPIR_Reques
 	MPIR_ERR_CHECK(mpi_errno);
 	MPID_nem_glex.stats.rndv[glexch_size_class(lmt->cookie->len)]++;
 	MPID_nem_glex.stats.rndv_bytes += lmt->cookie->len;
+	MPID_nem_glex_await(vc, req, 1);
 	MPID_nem_lmt_send_RTS(vc, rts_pkt, lmt->cookie, MPID_nem_glex_cookie_size(lmt->count));
 fn_exit:
 	return mpi_errno;
@@ -261,6 +266,7 @@ static int MPID_nem_glex_lmt_stream(struct MPID_nem_glex_lmt *lmt)
 	void *buf;
 
 	MPID_nem_glex_lmt_free(lmt); /* its room in the request is the queue's now */
+	MPID_nem_glex_req(req)->wait.rndv_send = 0;
 	MPID_nem_glex.stats.streamed++;
 	buf = MPID_nem_glex_contig(req, &size);
 	MPIDI_Pkt_init(pkt, MPIDI_CH3_PKT_RNDV_SEND);
@@ -278,7 +284,7 @@ static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 {
 	int mpi_errno = MPI_SUCCESS;
 
-	if (glexch_region_count(lmt->cookie->len) <= MPID_NEM_GLEX_LATE_MAX) {
+	if (MPID_nem_glex.zero_copy && glexch_region_count(lmt->cookie->len) <= MPID_NEM_GLEX_LATE_MAX) {
 		mpi_errno = MPID_nem_glex_lmt_expose(lmt, 1);
 		if (mpi_errno == MPI_SUCCESS && !lmt->count && !lmt->never)
 			return 0;
@@ -326,6 +332,18 @@ void MPID_nem_glex_lmt_retry(void)
 			return;
 		}
 	}
+}
+
+/* The receiver is lost: nobody fetches it any more. */
+void MPID_nem_glex_lmt_lost(MPIR_Request *req)
+{
+	struct MPID_nem_glex_lmt **p, *lmt = &MPID_nem_glex_req(req)->lmt;
+
+	for (p = &MPID_nem_glex.lmt_waiting; *p && *p != lmt; p = &(*p)->next)
+		;
+	if (*p)
+		*p = lmt->next;
+	MPID_nem_glex_lmt_free(lmt);
 }
 
 /* DONE: the receiver has everything. */
@@ -426,6 +444,7 @@ int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec
 	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz, &count), mpi_errno,
 			     MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
 	MPID_nem_glex_req(req)->fetch.again = 0;
+	MPID_nem_glex_await(vc, req, 0);
 	if (count || req->ch.lmt_data_sz == 0) {
 		mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
 		MPIR_ERR_CHECK(mpi_errno);

@@ -33,11 +33,14 @@ static void MPID_nem_glex_idle(int in_blocking_poll)
 int MPID_nem_glex_poll(int in_blocking_poll)
 {
 	int mpi_errno = MPI_SUCCESS;
+	int done = glexch_progress(MPID_nem_glex.ch);
 
-	if (glexch_progress(MPID_nem_glex.ch))
+	if (done)
 		MPID_nem_glex.idle = 0;
 	else
 		MPID_nem_glex_idle(in_blocking_poll);
+	MPIR_ERR_CHKANDJUMP1(unlikely(done < 0), mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
+			     "glexd has ended, and with it the network; start the job again");
 	if (unlikely(MPID_nem_glex.lmt_waiting != NULL))
 		MPID_nem_glex_lmt_retry();
 	if (unlikely(MPID_nem_glex.error != MPI_SUCCESS)) {

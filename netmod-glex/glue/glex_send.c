@@ -12,7 +12,7 @@
 /* A queued request is accepted, or lost.  1: its next batch of segments is in cur. */
 static int MPID_nem_glex_sent(struct glexch_conn *conn, struct glexch_item *item, int failed)
 {
-	MPID_nem_glex_req_t *area = (MPID_nem_glex_req_t *)item;
+	MPID_nem_glex_req_t *area = (MPID_nem_glex_req_t *)((char *)item - offsetof(MPID_nem_glex_req_t, send.item));
 	MPIR_Request *sreq = area->send.req;
 	int complete = 0;
 
@@ -170,6 +170,8 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
 	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
+	if (pkt.type == MPIDI_CH3_PKT_EAGER_SYNC_SEND)
+		MPID_nem_glex_await(vc, sreq, 0); /* for the acknowledgement */
 	all[0].iov_base = &pkt;
 	all[0].iov_len = sizeof(pkt);
 	memcpy(all + 1, iov, n_iov * sizeof(*iov));

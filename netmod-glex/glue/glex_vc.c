@@ -13,6 +13,8 @@
  */
 #include "glex_impl.h"
 
+#define MPID_NEM_GLEX_TOLD "the process manager says that it has ended"
+
 enum MPID_nem_glex_hello_kind {
 	MPID_NEM_GLEX_HELLO_PG = 1,   /* rank `number` of the process group with that hash */
 	MPID_NEM_GLEX_HELLO_TEMP = 2, /* a connect to the port with tag `number` */
@@ -34,7 +36,7 @@ int MPID_nem_glex_vc_init(MPIDI_VC_t *vc)
 	vc_ch->iStartContigMsg = MPID_nem_glex_iStartContigMsg;
 	vc_ch->iSendContig = MPID_nem_glex_iSendContig;
 	vc_ch->iSendIov = MPID_nem_glex_iSendIov;
-	vc_ch->lmt_initiate_lmt = MPID_nem_glex.zero_copy ? MPID_nem_glex_lmt_initiate : NULL;
+	vc_ch->lmt_initiate_lmt = MPID_nem_glex_lmt_initiate;
 	vc_ch->lmt_start_recv = MPID_nem_glex_lmt_start_recv;
 	vc_ch->lmt_start_send = MPID_nem_glex_lmt_start_send;
 	vc_ch->lmt_handle_cookie = MPID_nem_glex_lmt_handle_cookie;
@@ -159,14 +161,6 @@ void *MPID_nem_glex_hello(struct glexch_conn *conn, const void *blob, size_t len
 
 /* ---- end ----------------------------------------------------------------- */
 
-int MPID_nem_glex_comm_error(MPIDI_VC_t *vc)
-{
-	int mpi_errno = MPI_SUCCESS;
-
-	MPIR_ERR_SET1(mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", vc->pg_rank);
-	return mpi_errno;
-}
-
 static int MPID_nem_glex_vc_terminated(MPIDI_VC_t *vc)
 {
 	MPID_nem_glex_vc_t *area = MPID_nem_glex_vc(vc);
@@ -181,12 +175,14 @@ int MPID_nem_glex_vc_terminate(MPIDI_VC_t *vc)
 {
 	MPID_nem_glex_vc_t *area = MPID_nem_glex_vc(vc);
 
-	if (!area->conn)
+	if (!area->conn && vc->state != MPIDI_VC_STATE_CLOSED)
+		MPID_nem_glex_lost(vc, MPID_NEM_GLEX_TOLD);
+	else if (!area->conn)
 		return MPID_nem_glex_vc_terminated(vc);
-	if (vc->state == MPIDI_VC_STATE_CLOSED)
+	else if (vc->state == MPIDI_VC_STATE_CLOSED)
 		glexch_conn_drain(area->conn); /* -> drained */
 	else
-		glexch_conn_fail(area->conn, "given up"); /* -> failed */
+		glexch_conn_fail(area->conn, MPID_NEM_GLEX_TOLD); /* -> failed */
 	return MPI_SUCCESS;
 }
 
@@ -205,5 +201,5 @@ void MPID_nem_glex_vc_failed(struct glexch_conn *conn, const char *why)
 	if (vc->state == MPIDI_VC_STATE_CLOSED) /* all but our last acknowledgement was done */
 		MPID_nem_glex_note(MPID_nem_glex_vc_terminated(vc));
 	else
-		MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));
+		MPID_nem_glex_lost(vc, why);
 }

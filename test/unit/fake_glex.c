@@ -491,6 +491,8 @@ glex_ret_t glex_probe_next_mp(glex_ep_handle_t pub, glex_ep_addr_t *src, void **
 	struct endpoint *ep = (struct endpoint *)pub;
 	struct slot *slot = &ep->mps[ep->mpq.p % SLOTS];
 
+	if (fake.broken)
+		return GLEX_SYS_ERR;
 	if (ep->mpq.p == ep->mpq.w)
 		return GLEX_NO_MP;
 	ep->mpq.p++;

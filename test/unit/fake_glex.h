@@ -15,6 +15,7 @@
 struct fake_glex {
 	int direct;		 /* deliver at once and in order, as an idle fabric does */
 	int busy_percent;	 /* posts refused */
+	int broken;		 /* the device is lost: polling says so */
 	int regions_max;	 /* registrations possible at a time */
 	int regions;		 /* registrations there are */
 	unsigned registered;	 /* by registration caches, in all */

@@ -194,6 +194,44 @@ START_TEST(starved__peer_dies__is_learnt)
 }
 END_TEST
 
+START_TEST(waiting__peer_dies__is_learnt)
+{
+	struct end *a;
+
+	start((unsigned)_i, 16, 8);
+	a = &procs[0].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, &procs[1].main_end);
+	steps(140000); /* twice round all peers */
+	ck_assert_int_eq(a->failed, 0);
+	fake_kill(procs[1].card.addr);
+	glexch_close(procs[1].ch);
+	procs[1].ch = NULL;
+	steps(140000);
+	ck_assert_int_eq(a->failed, 1);
+	stop();
+}
+END_TEST
+
+START_TEST(network__is_lost__all_peers_fail_and_progress_says_so)
+{
+	struct end *a;
+
+	start(1, 16, 8);
+	a = &procs[0].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, &procs[1].main_end);
+	ck_assert_int_ge(glexch_progress(procs[0].ch), 0);
+	fake.broken = 1;
+	ck_assert_int_eq(glexch_progress(procs[0].ch), -1);
+	ck_assert_int_eq(glexch_progress(procs[0].ch), -1);
+	ck_assert_int_eq(a->failed, 1);
+	stop();
+}
+END_TEST
+
 START_TEST(starved__peer_only_busy__goes_on)
 {
 	struct end *a;
@@ -372,6 +410,8 @@ int main(void)
 	tcase_add_loop_test(tc, strangers__more_than_planned__each_has_its_slots_or_fails, 1, 5);
 	tcase_add_loop_test(tc, starved__peer_dies__is_learnt, 1, 10);
 	tcase_add_loop_test(tc, starved__peer_only_busy__goes_on, 1, 3);
+	tcase_add_loop_test(tc, waiting__peer_dies__is_learnt, 1, 4);
+	tcase_add_test(tc, network__is_lost__all_peers_fail_and_progress_says_so);
 	tcase_add_loop_test(tc, destroyed__peer_still_sends__opens_nothing, 1, 10);
 	tcase_add_loop_test(tc, destroyed__answers_still_come__open_nothing, 1, 10);
 	tcase_add_loop_test(tc, reopened__packets_of_the_last_time_under_way__are_dropped, 1, 20);

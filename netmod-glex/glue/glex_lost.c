@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_lost.c - a peer is lost: what ends with it.
+ *
+ * Who notices: a request of ours that came to nothing (the channel asks for every
+ * peer it is connected to now and then), or the process manager, whose signal
+ * makes CH3 terminate the VC.  Then end, with MPIX_ERR_PROC_FAILED,
+ *
+ *      packets that are queued            by the channel, before it tells that the connection has failed
+ *      GETs                               likewise
+ *      rendezvous whose next packet
+ *      was to come from the peer,
+ *      synchronous sends                  here, from a list
+ *      a message half received            here
+ *      receives posted for the peer       by CH3
+ *      receives from any source, if the
+ *      communicator has the peer in it    by CH3, which looks at that while it waits
+ *
+ * I1  A request is on the list from when it begins to wait until it is complete,
+ *     whoever completes it: MPICH's hook at completion takes it off.
+ */
+#include "glex_impl.h"
+
+#include <stdio.h>
+
+#define MPID_NEM_GLEX_HOST_MAX 64
+#define MPID_NEM_GLEX_TEXT_MAX 256
+
+/* ---- who, where and why -------------------------------------------------- */
+
+/* The host of a peer, as its business card names it. */
+static void MPID_nem_glex_host(MPIDI_VC_t *vc, char host[MPID_NEM_GLEX_HOST_MAX])
+{
+	char *bc = vc->pg ? MPL_malloc(MPID_NEM_GLEX_CARD_BUF, MPL_MEM_ADDRESS) : NULL;
+
+	strcpy(host, "unknown");
+	if (bc && vc->pg->getConnInfo(vc->pg_rank, bc, MPID_NEM_GLEX_CARD_BUF, vc->pg) == MPI_SUCCESS &&
+	    MPL_str_get_string_arg(bc, MPID_NEM_GLEX_HOST_KEY, host, MPID_NEM_GLEX_HOST_MAX) != MPL_SUCCESS)
+		strcpy(host, "unknown");
+	MPL_free(bc);
+}
+
+static void MPID_nem_glex_describe(MPIDI_VC_t *vc, const char *why, char text[MPID_NEM_GLEX_TEXT_MAX])
+{
+	struct glexch_conn *conn = MPID_nem_glex_vc(vc)->conn;
+	char host[MPID_NEM_GLEX_HOST_MAX], node[32] = "", rank[64] = "a process of a connection that is being made";
+
+	MPID_nem_glex_host(vc, host);
+	if (conn)
+		snprintf(node, sizeof(node), " (node %u)", (unsigned)glexch_conn_addr(conn).s.nic_id);
+	if (vc->pg)
+		snprintf(rank, sizeof(rank), "rank %d%s", vc->pg_rank,
+			 vc->pg == MPID_nem_glex.pg ? "" : " of another group");
+	snprintf(text, MPID_NEM_GLEX_TEXT_MAX, "%s on host %s%s is lost: %s", rank, host, node, why);
+}
+
+/* The error of a request whose peer is lost. */
+int MPID_nem_glex_comm_error(MPIDI_VC_t *vc)
+{
+	char text[MPID_NEM_GLEX_TEXT_MAX];
+
+	MPID_nem_glex_describe(vc, glexch_why(MPID_nem_glex.ch), text);
+	return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
+				    "**comm_fail", "**fail %s", text);
+}
+
+/* ---- the list ------------------------------------------------------------ */
+
+static void MPID_nem_glex_wait_unlink(struct MPID_nem_glex_wait *wait)
+{
+	*wait->prev = wait->next;
+	if (wait->next)
+		wait->next->prev = wait->prev;
+}
+
+/* I1.  With MPIR_CVAR_ENABLE_FT MPICH keeps a list of its own, and expects a CTS to take the send off. */
+static int MPID_nem_glex_wait_over(MPIR_Request *req)
+{
+	struct MPID_nem_glex_wait *wait = &MPID_nem_glex_req(req)->wait;
+	MPIR_Request *found;
+
+	MPID_nem_glex_wait_unlink(wait);
+	if (!MPID_nem_lmt_rtsq_empty(wait->vc->ch.lmt_rts_queue))
+		MPID_nem_lmt_rtsq_search_remove(&wait->vc->ch.lmt_rts_queue, req->handle, &found);
+	return MPI_SUCCESS;
+}
+
+/* req waits for a packet on vc.  rndv_send: its room is a lmt, which has to be freed. */
+void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send)
+{
+	struct MPID_nem_glex_wait *wait = &MPID_nem_glex_req(req)->wait;
+
+	wait->req = req;
+	wait->vc = vc;
+	wait->rndv_send = rndv_send;
+	wait->prev = &MPID_nem_glex.waits;
+	wait->next = MPID_nem_glex.waits;
+	if (wait->next)
+		wait->next->prev = &wait->next;
+	MPID_nem_glex.waits = wait;
+	req->dev.request_completed_cb = MPID_nem_glex_wait_over;
+}
+
+/* The end: whatever waits still has been given up by the program. */
+void MPID_nem_glex_await_nothing(void)
+{
+	struct MPID_nem_glex_wait *wait;
+
+	while ((wait = MPID_nem_glex.waits)) {
+		MPID_nem_glex_wait_unlink(wait);
+		wait->req->dev.request_completed_cb = NULL;
+		if (wait->rndv_send)
+			MPID_nem_glex_lmt_lost(wait->req);
+	}
+}
+
+/* ---- what ends ----------------------------------------------------------- */
+
+static void MPID_nem_glex_end(MPIR_Request *req, int error)
+{
+	req->status.MPI_ERROR = error;
+	MPIR_cc_set(req->cc_ptr, 1); /* a synchronous send counts two things */
+	MPID_nem_glex_note(MPID_Request_complete(req));
+}
+
+static void MPID_nem_glex_end_waits(MPIDI_VC_t *vc, int error)
+{
+	struct MPID_nem_glex_wait *wait = MPID_nem_glex.waits;
+
+	while (wait) {
+		if (wait->vc != vc) {
+			wait = wait->next;
+			continue;
+		}
+		if (vc->ch.recv_active == wait->req)
+			vc->ch.recv_active = NULL;
+		if (wait->rndv_send)
+			MPID_nem_glex_lmt_lost(wait->req);
+		MPID_nem_glex_end(wait->req, error); /* and with it from the list */
+		wait = MPID_nem_glex.waits;
+	}
+}
+
+/* A message of which a part has come.  What is not a receive (one-sided operations) is nobody's to wait for here. */
+static void MPID_nem_glex_end_half(MPIDI_VC_t *vc, int error)
+{
+	MPIR_Request *req = vc->ch.recv_active;
+	int complete;
+
+	vc->ch.recv_active = NULL;
+	vc->ch.pending_pkt_len = 0;
+	if (!req || MPIDI_Request_get_type(req) != MPIDI_REQUEST_TYPE_RECV)
+		return;
+	req->status.MPI_ERROR = error;
+	if (req->dev.OnDataAvail == MPIDI_CH3_ReqHandler_UnpackUEBufComplete)
+		MPID_nem_glex_note(
+			req->dev.OnDataAvail(vc, req, &complete)); /* it keeps the books of unexpected ones */
+	else
+		MPID_nem_glex_end(req, error);
+}
+
+/*
+ * Receives from any source might wait for the lost one: CH3 ends those that wait
+ * on a communicator with failed processes, and later ones until the program has
+ * acknowledged the failure (MPIX_Comm_failure_ack), if it is told to.
+ */
+static void MPID_nem_glex_end_any_source(MPIDI_VC_t *vc)
+{
+	MPIR_Group *world = NULL, *lost = NULL;
+	int rank = vc->pg_rank;
+
+	if (vc->pg != MPID_nem_glex.pg || !MPIR_Process.comm_world)
+		return;
+	if (MPIR_Comm_group_impl(MPIR_Process.comm_world, &world) != MPI_SUCCESS)
+		return;
+	if (MPIR_Group_incl_impl(world, 1, &rank, &lost) == MPI_SUCCESS) {
+		MPIR_CVAR_ENABLE_FT = 1;
+		MPID_nem_glex_note(MPIDI_CH3I_Comm_handle_failed_procs(lost));
+		MPIR_Group_release(lost);
+	}
+	MPIR_Group_release(world);
+}
+
+/* The channel has ended what was its to end. */
+void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
+{
+	char text[MPID_NEM_GLEX_TEXT_MAX];
+	int error;
+
+	MPID_nem_glex_describe(vc, why, text);
+	fprintf(stderr, "glex netmod: rank %d: %s\n", MPID_nem_glex.rank, text);
+	error = MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
+				     "**comm_fail", "**fail %s", text);
+	MPID_nem_glex_end_waits(vc, error);
+	MPID_nem_glex_end_half(vc, error);
+	MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));
+	MPID_nem_glex_end_any_source(vc);
+}

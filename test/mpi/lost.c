@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lost.c CASE - rank 2 of 3 is killed, and the others wait for it in the way that
+ * CASE says.  They get MPIX_ERR_PROC_FAILED, go on with each other, and end.
+ *
+ * CASE network: somebody else kills glexd; all get an error and end.
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEAD 2
+#define LONG (4 << 20)
+
+static int rank;
+static char *buf;
+
+static void check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	printf("rank %d: %s\n", rank, what);
+	fflush(stdout);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* The error of a call that needed the dead one.  named: its text says who that is. */
+static void check_failed(int error, int named)
+{
+	char text[MPI_MAX_ERROR_STRING];
+	int class = MPI_SUCCESS, len;
+
+	if (error != MPI_SUCCESS)
+		MPI_Error_class(error, &class);
+	check(class == MPIX_ERR_PROC_FAILED, "another error than MPIX_ERR_PROC_FAILED, or none");
+	MPI_Error_string(error, text, &len);
+	check(!named || strstr(text, "rank 2 on host "), text);
+}
+
+static void die(void)
+{
+	kill(getpid(), SIGKILL);
+	pause();
+}
+
+/* ---- the cases: what happens until rank 2 is dead ------------------------- */
+
+static void posted(void)
+{
+	int x;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD)
+		die();
+	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+}
+
+static void any_source(void)
+{
+	int x;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD)
+		die();
+	check_failed(MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
+}
+
+/* What nobody receives; the last word before is of another message, so that this one has been seen. */
+static void unreceived(int len, int sync)
+{
+	MPI_Request req;
+	MPI_Status status;
+	int x;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		MPI_Probe(0, 1, MPI_COMM_WORLD, &status);
+		MPI_Probe(1, 1, MPI_COMM_WORLD, &status);
+		die();
+	}
+	if (sync)
+		MPI_Issend(buf, len, MPI_CHAR, DEAD, 1, MPI_COMM_WORLD, &req);
+	else
+		MPI_Isend(buf, len, MPI_CHAR, DEAD, 1, MPI_COMM_WORLD, &req);
+	check_failed(MPI_Wait(&req, MPI_STATUS_IGNORE), 1);
+	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+}
+
+/* A long message whose sender dies before it is fetched. */
+static void unsent(void)
+{
+	MPI_Request req;
+	MPI_Status status;
+	int x;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		MPI_Isend(buf, LONG, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &req);
+		MPI_Isend(buf, LONG, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &req);
+		MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, &status);
+		MPI_Recv(&x, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, &status);
+		die();
+	}
+	MPI_Probe(DEAD, 1, MPI_COMM_WORLD, &status);
+	MPI_Send(&rank, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD);
+	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, &status), 0);
+	check_failed(MPI_Recv(buf, LONG, MPI_CHAR, DEAD, 1, MPI_COMM_WORLD, &status), 0);
+}
+
+/* The sender dies while long messages are on their way; the receiver may be anywhere in one. */
+static void amidst(void)
+{
+	MPI_Status status;
+	int i, error = MPI_SUCCESS;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		alarm(1); /* its default ends the process, as abruptly */
+		for (;;) {
+			MPI_Send(buf, LONG, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+			MPI_Send(buf, LONG, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+		}
+	}
+	for (i = 0; error == MPI_SUCCESS; i++)
+		error = MPI_Recv(buf, LONG, MPI_CHAR, DEAD, 1, MPI_COMM_WORLD, &status);
+	check_failed(error, 0);
+}
+
+/* Round and round until glexd is gone; everybody learns it, whoever it talks to. */
+static void network(void)
+{
+	int x, error = MPI_SUCCESS;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0) {
+		puts("ready");
+		fflush(stdout);
+	}
+	while (error == MPI_SUCCESS && rank != DEAD)
+		error = MPI_Sendrecv(&rank, 1, MPI_INT, !rank, 0, &x, 1, MPI_INT, !rank, 0, MPI_COMM_WORLD,
+				     MPI_STATUS_IGNORE);
+	if (rank == DEAD) /* waits, nothing else */
+		error = MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	check(error != MPI_SUCCESS, "no error although the network is gone");
+	printf("rank %d: ok\n", rank);
+	fflush(stdout);
+	_exit(0);
+}
+
+/* ---- afterwards ----------------------------------------------------------- */
+
+static void afterwards(void)
+{
+	MPI_Request req;
+	int i, x = -1, error, peer = !rank;
+
+	error = MPI_Send(&rank, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD);
+	check_failed(error, 0);
+	error = MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	check_failed(error, 0);
+	MPIX_Comm_failure_ack(MPI_COMM_WORLD);
+	for (i = 0; i < 100; i++) {
+		memset(buf + LONG, rank + i, LONG);
+		MPI_Isend(buf + LONG, i % 10 ? 100 : LONG, MPI_CHAR, peer, 7, MPI_COMM_WORLD, &req);
+		error = MPI_Recv(buf, LONG, MPI_CHAR, i % 2 ? MPI_ANY_SOURCE : peer, 7, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
+		check(error == MPI_SUCCESS, "the survivors cannot go on");
+		check(MPI_Wait(&req, MPI_STATUS_IGNORE) == MPI_SUCCESS, "a message to a survivor is lost");
+		check(buf[0] == (char)(peer + i) && buf[i % 10 ? 99 : LONG - 1] == (char)(peer + i),
+		      "the survivors get wrong data");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	buf = calloc(2, LONG);
+	if (!strcmp(name, "posted"))
+		posted();
+	else if (!strcmp(name, "any_source"))
+		any_source();
+	else if (!strcmp(name, "rendezvous"))
+		unreceived(LONG, 0);
+	else if (!strcmp(name, "synchronous"))
+		unreceived(100, 1);
+	else if (!strcmp(name, "unsent"))
+		unsent();
+	else if (!strcmp(name, "amidst"))
+		amidst();
+	else if (!strcmp(name, "network"))
+		network();
+	else
+		check(0, "unknown case");
+	afterwards();
+	free(buf);
+	check(MPI_Finalize() == MPI_SUCCESS, "the end fails");
+	printf("rank %d: ok\n", rank);
+	return 0;
+}
