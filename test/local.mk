@@ -43,7 +43,8 @@ glex_stories = \
 	test/integ/76_mpi_limits.sh \
 	test/integ/77_mpi_soak.sh \
 	test/integ/78_mpi_lost.sh \
-	test/integ/78_mpi_memhooks.sh
+	test/integ/78_mpi_memhooks.sh \
+	test/integ/80_mpi_job_variables.sh
 # Guards of the source itself.
 glex_guards = \
 	test/ci/getenv.sh \

@@ -33,7 +33,8 @@
 
 static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params *params)
 {
-	static const enum glex_ep_type types[] = {GLEX_EP_TYPE_FAST, GLEX_EP_TYPE_EMULATE, GLEX_EP_TYPE_NORMAL};
+	const enum glex_ep_type types[] = {params->ep_type, GLEX_EP_TYPE_FAST, GLEX_EP_TYPE_EMULATE,
+					   GLEX_EP_TYPE_NORMAL};
 	struct glex_ep_attr attr = {0};
 	struct glex_device_attr dev;
 	glex_ret_t ret = glex_query_device(ch->dev, &dev);
@@ -46,14 +47,15 @@ static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params
 	ch->exposed_max = glexch_region_share(dev.mmt_units, params->sharers);
 	attr.num = GLEX_ANY_EP_NUM;
 	attr.key = params->key;
-	attr.mpq_capacity = glexch_credit_plan(ch, params->peers, params->credits, &dev);
+	attr.mpq_capacity = glexch_credit_plan(ch, params, &dev);
 	if (!attr.mpq_capacity)
 		return GLEX_NO_EP_RESOURCE;
-	attr.mpq_type =
-		attr.mpq_capacity > dev.max_ep_mpq_capacity ? GLEX_MPQ_TYPE_HIGH_CAPACITY : GLEX_MPQ_TYPE_NORMAL;
+	attr.mpq_type = params->hc_mpq || attr.mpq_capacity > dev.max_ep_mpq_capacity ? GLEX_MPQ_TYPE_HIGH_CAPACITY
+										      : GLEX_MPQ_TYPE_NORMAL;
 	events = params->blocks + GLEXCH_PIECES + GLEXCH_BATCH;
 	attr.eq_capacity = events > dev.def_ep_eq_capacity ? events : dev.def_ep_eq_capacity;
-	attr.eq_type = attr.eq_capacity > dev.max_ep_eq_capacity ? GLEX_EQ_TYPE_HIGH_CAPACITY : GLEX_EQ_TYPE_NORMAL;
+	attr.eq_type = params->hc_eq || attr.eq_capacity > dev.max_ep_eq_capacity ? GLEX_EQ_TYPE_HIGH_CAPACITY
+										  : GLEX_EQ_TYPE_NORMAL;
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		attr.type = types[i];
 		ret = glex_create_ep(ch->dev, &attr, &ch->ep);
@@ -63,13 +65,17 @@ static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params
 	return ret == GLEX_SUCCESS ? glex_get_ep_addr(ch->ep, &ch->addr) : ret;
 }
 
-/* Not the one that an earlier process with the same endpoint had. */
-static uint32_t glexch_some_number(void)
+/* Nobody can guess it by chance, nor had an earlier process with the same endpoint the same. */
+uint64_t glexch_some_number(const void *place)
 {
 	struct timespec now;
+	uint64_t x;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint32_t)(((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * 0x9e3779b97f4a7c15u >> 40);
+	x = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)place << 20;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
 }
 
 glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
@@ -87,7 +93,7 @@ glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 	ch->ops = params->ops;
 	ch->key = params->key;
 	ch->header = params->header;
-	ch->next_stream = glexch_some_number();
+	ch->next_stream = (uint32_t)glexch_some_number(ch);
 	ch->wants_tail = &ch->wants;
 	glexch_er_plan(ch, params);
 	ret = glex_open_device(0, &ch->dev);
@@ -156,6 +162,13 @@ const struct glexch_stats *glexch_stats(struct glexch *ch)
 		ch->stats.cache_misses = cache.misses;
 	}
 	return &ch->stats;
+}
+
+void glexch_describe(const struct glexch *ch, struct glex_ep_attr *ep, uint64_t *pool_p)
+{
+	memset(ep, 0, sizeof(*ep));
+	glex_query_ep(ch->ep, ep);
+	*pool_p = (uint64_t)(ch->tx.count + ch->rx.count) * ch->block_size;
 }
 
 /* ---- card ---------------------------------------------------------------- */

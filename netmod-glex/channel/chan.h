@@ -84,6 +84,12 @@ struct glexch_params {
 	enum glexch_mode mode;
 	uint32_t er_max;   /* peers that can have an exclusive channel at a time */
 	uint32_t er_bytes; /* of one of its two rings, at least 4096; 0: of its own choice */
+
+	/* about the endpoint */
+	enum glex_ep_type ep_type; /* another, where none of it is free */
+	uint32_t mpq_slots;	   /* room in the MPQ, if that is more than needed */
+	int hc_mpq;		   /* high capacity, even if it is not needed */
+	int hc_eq;
 };
 
 /* How to reach a process: what its card says. */
@@ -222,6 +228,9 @@ static inline unsigned glexch_size_class(uint64_t len)
 }
 
 const struct glexch_stats *glexch_stats(struct glexch *ch);
+
+/* The endpoint as it was made, and the bytes of the pool of blocks. */
+void glexch_describe(const struct glexch *ch, struct glex_ep_attr *ep, uint64_t *pool_p);
 
 /* ---- zero copy ----------------------------------------------------------- */
 

@@ -378,6 +378,10 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 	ch->stats.bytes[way] += len;
 }
 
+/* ---- chan.c -------------------------------------------------------------- */
+
+uint64_t glexch_some_number(const void *place);
+
 /* ---- conn.c -------------------------------------------------------------- */
 
 struct glexch_conn *glexch_conn_source(struct glexch *ch, uint64_t peer, const struct glexch_mp_hdr *hdr);
@@ -391,7 +395,7 @@ void glexch_conn_tend(struct glexch *ch);
 
 /* ---- credit.c ------------------------------------------------------------ */
 
-uint32_t glexch_credit_plan(struct glexch *ch, uint32_t peers, uint32_t credits, const struct glex_device_attr *attr);
+uint32_t glexch_credit_plan(struct glexch *ch, const struct glexch_params *params, const struct glex_device_attr *attr);
 int glexch_credit_open(struct glexch_conn *conn);
 void glexch_credit_close(struct glexch_conn *conn);
 void glexch_credit_owe(struct glexch_conn *conn);

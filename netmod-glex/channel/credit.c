@@ -51,8 +51,9 @@ static uint32_t glexch_pow2(uint64_t n)
 }
 
 /* Chooses the grants; returns the MPQ capacity they need, 0: no MPQ can have it. */
-uint32_t glexch_credit_plan(struct glexch *ch, uint32_t peers, uint32_t credits, const struct glex_device_attr *attr)
+uint32_t glexch_credit_plan(struct glexch *ch, const struct glexch_params *params, const struct glex_device_attr *attr)
 {
+	uint32_t peers = params->peers, credits = params->credits;
 	uint64_t fixed = GLEXCH_NESTED_MPS + GLEXCH_BATCH + (uint64_t)GLEXCH_FOREIGN_MAX * (GLEXCH_START_FOREIGN + 1);
 	uint64_t def = attr->def_ep_mpq_capacity;
 	uint64_t most = attr->max_ep_hc_mpq_capacity > attr->max_ep_mpq_capacity ? attr->max_ep_hc_mpq_capacity
@@ -63,7 +64,8 @@ uint32_t glexch_credit_plan(struct glexch *ch, uint32_t peers, uint32_t credits,
 	while (start > 1 && fixed + peers * (start + 1) > def / 2) /* many peers: most of them will hardly speak */
 		start /= 2;
 	promised = fixed + peers * (start + 1);
-	cap = glexch_pow2(promised + def / 2);
+	cap = glexch_pow2(params->mpq_slots > promised ? params->mpq_slots
+						       : promised + (params->mpq_slots ? 0 : def / 2));
 	if (cap > most)
 		cap = most;
 	ch->strangers = GLEXCH_FOREIGN_MAX;

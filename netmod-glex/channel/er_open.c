@@ -28,7 +28,6 @@
 #include "chan_priv.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #define GLEXCH_ER_BYTES	     32768u
 #define GLEXCH_ER_BYTES_MIN  4096u
@@ -88,19 +87,6 @@ void glexch_er_free_all(struct glexch *ch)
 	}
 }
 
-/* Nobody can guess it by chance. */
-static uint64_t glexch_er_secret(const void *place)
-{
-	struct timespec now;
-	uint64_t x;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	x = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)place << 20;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
-
 /* Room for one more: perhaps that of one whose connection is gone (I1). */
 static int glexch_er_room(struct glexch *ch)
 {
@@ -143,7 +129,7 @@ static struct glexch_er *glexch_er_make(struct glexch_conn *conn)
 	er->lines = ch->er_lines;
 	er->rx_ring = mem;
 	er->tx_copy = er->rx_ring + bytes / 2;
-	er->rx_mark = glexch_er_secret(er);
+	er->rx_mark = glexch_some_number(er);
 	er->next = ch->ers;
 	ch->ers = er;
 	ch->er_count++;

@@ -21,7 +21,7 @@ int MPID_nem_glex_connect_to_root(const char *port_name, MPIDI_VC_t *new_vc)
 
 	mpi_errno = MPIDI_GetTagFromPort(port_name, &new_vc->port_name_tag);
 	MPIR_ERR_CHECK(mpi_errno);
-	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_card_read(port_name, &peer), mpi_errno, MPI_ERR_PORT, "**fail", "**fail %s",
+	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_card_read(port_name, &peer), mpi_errno, MPI_ERR_PORT, "**fail", "%s",
 			     "the port name has no glex address");
 	conn = glexch_conn_open(ch, &peer, glexch_new_chan(ch), 0, new_vc);
 	MPIR_ERR_CHKANDJUMP(!conn, mpi_errno, MPI_ERR_OTHER, "**nomem");

@@ -65,6 +65,23 @@ static uint32_t MPID_nem_glex_setting(const char *name, uint64_t limit)
 	return (uint32_t)(v < limit ? v : limit);
 }
 
+/* What the job scripts of the machine set about the endpoint; what is not set leaves 0. */
+static void MPID_nem_glex_ep_settings(struct glexch_params *params)
+{
+	uint64_t memory = 0;
+
+	params->ep_type = (enum glex_ep_type)MPID_nem_glex_setting("GLEX_EP_TYPE", GLEX_EP_TYPE_EMULATE);
+	params->mpq_slots = MPID_nem_glex_setting("GLEX_EP_MPQ_SLOTS", UINT32_MAX);
+	params->hc_mpq = (int)MPID_nem_glex_setting("GLEX_EP_HC_MPQ", 1);
+	params->hc_eq = (int)MPID_nem_glex_setting("GLEX_EP_HC_EQ", 1);
+	if (MPID_nem_glex_setting("GLEX_EP_HC_MR", 1))
+		params->key = GLEX_EP_MAKE_HC_UMMT_KEY(params->key);
+	if (glex_config_uint("GLEX_EP_MEM_SIZE", &memory) == GLEX_SUCCESS)
+		params->blocks = (uint32_t)(memory / params->block_size);
+	if (params->blocks < 4)
+		params->blocks = 4;
+}
+
 /* Blocks of whole cache lines, and a pool whose offsets have 32 bits. */
 static void MPID_nem_glex_settings(struct glexch_params *params)
 {
@@ -74,6 +91,8 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	params->block_size = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCK_SIZE", 1u << 30) & ~63u;
 	params->blocks = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCKS", UINT32_MAX / (params->block_size | 1));
 	params->mode = (enum glexch_mode)MPID_nem_glex_setting("GLEX_MPI_CHANNEL", GLEXCH_MODE_ER);
+	if (MPID_nem_glex_setting("GLEX_BYPASS_ER", 1) || MPID_nem_glex_setting("GLEX_BYPASS_RDMA_WRITE_CHANNEL", 1))
+		params->mode = GLEXCH_MODE_SR;
 	params->er_max = MPID_nem_glex_setting("GLEX_MAX_ER_CHANNELS", INT32_MAX);
 	params->er_bytes = MPID_nem_glex_setting("GLEX_MPI_ER_RING_SIZE", INT32_MAX);
 	params->sharers = MPID_nem_glex_setting("GLEX_PPN", INT32_MAX);
@@ -81,6 +100,25 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	if (glex_config_uint("GLEX_EAGER_MAX_MSG_SIZE", &eager) == GLEX_SUCCESS)
 		MPID_nem_glex.eager_max = (intptr_t)eager;
 	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
+}
+
+/* Says what could not be had, and what helps; libglex has named the cause before. */
+static void MPID_nem_glex_refused(int rank, glex_ret_t ret)
+{
+	const char *cure = "the lines of glex above say why";
+	char host[64] = "";
+
+	if (ret == GLEX_NO_EP_RESOURCE)
+		cure = "its NIC has no endpoint or no queue of that size left: fewer ranks a node (GLEX_PPN), or "
+		       "smaller "
+		       "queues (GLEX_EP_MPQ_SLOTS, GLEX_MPI_SR_CREDITS)";
+	else if (ret == GLEX_NO_MEM_RESOURCE)
+		cure = "no memory, or no room to register it: a smaller pool (GLEX_EP_MEM_SIZE, GLEX_MPI_SR_BLOCKS), "
+		       "or "
+		       "higher limits (GLEX_MAX_REGIONS, GLEX_MAX_LOCKED)";
+	gethostname(host, sizeof(host) - 1);
+	fprintf(stderr, "glex netmod: rank %d on host %s: opening the endpoint: %s; %s\n", rank, host,
+		glex_error_str(ret), cure);
 }
 
 int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_max_sz_p)
@@ -98,10 +136,13 @@ int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_
 	MPID_nem_glex_settings(&params);
 	params.ops = &MPID_nem_glex_ops;
 	params.key = GLEX_EP_MAKE_KEY(MPID_nem_glex_pg_hash(pg_p));
+	MPID_nem_glex_ep_settings(&params);
 	params.peers = (uint32_t)pg_p->size - 1;
 	params.header = sizeof(MPIDI_CH3_Pkt_t);
 	ret = glexch_open(&params, &MPID_nem_glex.ch);
-	MPIR_ERR_CHKANDJUMP1(ret != GLEX_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
+	if (ret != GLEX_SUCCESS)
+		MPID_nem_glex_refused(pg_rank, ret);
+	MPIR_ERR_CHKANDJUMP1(ret != GLEX_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "%s", glex_error_str(ret));
 	MPID_nem_glex_stats_init();
 	mpi_errno = MPID_nem_glex_get_business_card(pg_rank, bc_val_p, val_max_sz_p);
 	MPIR_ERR_CHECK(mpi_errno);

@@ -192,7 +192,7 @@ static int MPID_nem_glex_lmt_expose(struct MPID_nem_glex_lmt *lmt, int wanted)
 	lmt->count = ret == GLEX_SUCCESS ? glexch_region_count(cookie->len) : 0;
 	lmt->never = ret == GLEX_NO_MEM_RESOURCE;
 	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MEM_RESOURCE && ret != GLEX_BUSY)
-		MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
+		MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_OTHER, "**fail", "%s", glex_error_str(ret));
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -442,7 +442,7 @@ int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec
 	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len); /* it comes unaligned */
 	s_cookie.iov_base = cookie;
 	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz, &count), mpi_errno,
-			     MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
+			     MPI_ERR_INTERN, "**fail", "%s", "a rendezvous cookie contradicts itself");
 	MPID_nem_glex_req(req)->fetch.again = 0;
 	MPID_nem_glex_await(vc, req, 0);
 	if (count || req->ch.lmt_data_sz == 0) {
@@ -470,7 +470,7 @@ int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct io
 	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len);
 	s_cookie.iov_base = cookie;
 	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz, &count) || !count, mpi_errno,
-			     MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous cookie contradicts itself");
+			     MPI_ERR_INTERN, "**fail", "%s", "a rendezvous cookie contradicts itself");
 	mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
@@ -485,6 +485,6 @@ int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req)
 {
 	int mpi_errno = MPI_SUCCESS;
 
-	MPIR_ERR_SET1(mpi_errno, MPI_ERR_INTERN, "**fail", "**fail %s", "a rendezvous ended by its sender");
+	MPIR_ERR_SET1(mpi_errno, MPI_ERR_INTERN, "**fail", "%s", "a rendezvous ended by its sender");
 	return mpi_errno;
 }

@@ -61,7 +61,7 @@ int MPID_nem_glex_comm_error(MPIDI_VC_t *vc)
 
 	MPID_nem_glex_describe(vc, glexch_why(MPID_nem_glex.ch), text);
 	return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
-				    "**comm_fail", "**fail %s", text);
+				    "**comm_fail", "%s", text);
 }
 
 /* ---- the list ------------------------------------------------------------ */
@@ -190,7 +190,7 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 	MPID_nem_glex_describe(vc, why, text);
 	fprintf(stderr, "glex netmod: rank %d: %s\n", MPID_nem_glex.rank, text);
 	error = MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
-				     "**comm_fail", "**fail %s", text);
+				     "**comm_fail", "%s", text);
 	MPID_nem_glex_end_waits(vc, error);
 	MPID_nem_glex_end_half(vc, error);
 	MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));

@@ -39,7 +39,7 @@ int MPID_nem_glex_poll(int in_blocking_poll)
 		MPID_nem_glex.idle = 0;
 	else
 		MPID_nem_glex_idle(in_blocking_poll);
-	MPIR_ERR_CHKANDJUMP1(unlikely(done < 0), mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
+	MPIR_ERR_CHKANDJUMP1(unlikely(done < 0), mpi_errno, MPI_ERR_OTHER, "**fail", "%s",
 			     "glexd has ended, and with it the network; start the job again");
 	if (unlikely(MPID_nem_glex.lmt_waiting != NULL))
 		MPID_nem_glex_lmt_retry();

@@ -57,11 +57,17 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 						      "by PUT", "fetched, no copy"};
 	const struct MPID_nem_glex_stats *mpi = &MPID_nem_glex.stats;
 	const struct glexch_stats *st = glexch_stats(MPID_nem_glex.ch);
+	struct glex_ep_attr ep;
 	char host[64] = "";
+	uint64_t pool;
 	int way;
 
 	gethostname(host, sizeof(host) - 1);
 	MPID_nem_glex_say(text, "glex: rank %d on %s, process %d\n", MPID_nem_glex.rank, host, (int)getpid());
+	glexch_describe(MPID_nem_glex.ch, &ep, &pool);
+	MPID_nem_glex_say(text, "  endpoint type %d, key %#x, MPQ %u%s, EQ %u%s; blocks %" PRIu64 " KiB\n", ep.type,
+			  ep.key, ep.mpq_capacity, ep.mpq_type == GLEX_MPQ_TYPE_HIGH_CAPACITY ? " (HC)" : "",
+			  ep.eq_capacity, ep.eq_type == GLEX_EQ_TYPE_HIGH_CAPACITY ? " (HC)" : "", pool >> 10);
 	MPID_nem_glex_say(text, "  %-18s %10s %14s %9s %9s %9s %9s %9s %9s %9s %9s\n", "", "number", "bytes", "to 64",
 			  "256", "1 Ki", "4 Ki", "16 Ki", "64 Ki", "1 Mi", "more");
 	MPID_nem_glex_row(text, "MPI packets", mpi->eager, mpi->eager_bytes);

@@ -437,8 +437,12 @@ START_TEST(stderr__same_cause_many_times__one_line)
 	send_mp(&side, side.card.addr, "x", 1);
 	expect_mp(side.ep, "x", 1);
 	dup2(saved, STDERR_FILENO);
-	ck_assert_uint_eq(lines_with(fd, ":39 came to nothing: the target endpoint does not exist\n"), 1);
-	ck_assert_uint_eq(lines_with(fd, ":38 came to nothing: the target endpoint does not exist\n"), 1);
+	ck_assert_uint_eq(lines_with(fd, " endpoint 39 came to nothing: status 7, the target endpoint does not exist; "
+					 "its process has ended"),
+			  1);
+	ck_assert_uint_eq(lines_with(fd, " endpoint 38 came to nothing: status 7, the target endpoint does not exist; "
+					 "its process has ended"),
+			  1);
 	ck_assert_uint_eq(lines_with(fd, "\n"), 2);
 	side_close(&side);
 }
@@ -464,7 +468,7 @@ START_TEST(stderr__normal_endpoint__line_comes_with_a_later_post)
 	}));
 	rdma_done(&side, &side.card, GLEX_RDMA_TYPE_PUT, 0, 8);
 	dup2(saved, STDERR_FILENO);
-	ck_assert_uint_eq(lines_with(fd, "came to nothing: wrong key"), 1);
+	ck_assert_uint_eq(lines_with(fd, "came to nothing: status 5, wrong key"), 1);
 	side_close(&side);
 }
 END_TEST

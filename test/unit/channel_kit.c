@@ -4,6 +4,8 @@
  */
 #include "channel_kit.h"
 
+#include "cfg/cfg.h"
+
 struct proc procs[PROCS];
 int kit_many;
 struct glexch_params kit_params;
@@ -85,6 +87,11 @@ static void on_drained(struct glexch_conn *conn)
 }
 
 const struct glexch_ops kit_ops = {on_data, on_identify, on_hello, on_fail, on_drained};
+
+/* The netmod takes the place of a word in the list of GLEX_MPI_CHANNEL for the mode. */
+_Static_assert((int)GLEXI_MPI_CHANNEL_AUTO == (int)GLEXCH_MODE_AUTO, "GLEX_MPI_CHANNEL=auto");
+_Static_assert((int)GLEXI_MPI_CHANNEL_SR == (int)GLEXCH_MODE_SR, "GLEX_MPI_CHANNEL=sr");
+_Static_assert((int)GLEXI_MPI_CHANNEL_ER == (int)GLEXCH_MODE_ER, "GLEX_MPI_CHANNEL=er");
 
 /* ---- helpers ------------------------------------------------------------- */
 

@@ -371,6 +371,18 @@ glex_ret_t glex_create_ep(glex_device_handle_t dev, struct glex_ep_attr *attr, g
 	return GLEX_SUCCESS;
 }
 
+glex_ret_t glex_query_ep(glex_ep_handle_t pub, struct glex_ep_attr *attr)
+{
+	struct endpoint *ep = (struct endpoint *)pub;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->num = ep->addr.s.ep_num;
+	attr->key = ep->key;
+	attr->mpq_capacity = ep->mpq.capacity;
+	attr->eq_capacity = ep->eq.capacity;
+	return GLEX_SUCCESS;
+}
+
 glex_ret_t glex_destroy_ep(glex_ep_handle_t ep)
 {
 	struct endpoint *gone = (struct endpoint *)ep;

@@ -227,10 +227,16 @@ END_TEST
 START_TEST(uint__signs_bases_and_rests__are_refused)
 {
 	ck_assert(parses_to("GLEX_NODES", "12", 12));
+	ck_assert(parses_to("GLEX_NODES", "0x1fF", 0x1ff));
+	ck_assert(parses_to("GLEX_EP_MEM_SIZE", "0x8000000", 128 << 20));
+	ck_assert(refuses("GLEX_NODES", "0x"));
+	ck_assert(refuses("GLEX_NODES", "0x1g"));
+	ck_assert(refuses("GLEX_NODES", "x10"));
+	ck_assert(refuses("GLEX_NODES", "1f"));
+	ck_assert(refuses("GLEX_NODES", "0x10000000000000000"));
 	ck_assert(refuses("GLEX_NODES", "0"));
 	ck_assert(refuses("GLEX_NODES", "+1"));
 	ck_assert(refuses("GLEX_NODES", "-1"));
-	ck_assert(refuses("GLEX_NODES", "0x10"));
 	ck_assert(refuses("GLEX_NODES", "1K"));
 	ck_assert(refuses("GLEX_NODES", "banana"));
 }

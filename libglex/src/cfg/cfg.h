@@ -109,6 +109,14 @@ struct glexi_cfg {
 	bool mpi_stats;
 	uint64_t eager_max_msg_size; /* or GLEXI_CFG_UNSET */
 	bool use_zc_rndv;
+	bool bypass_er;
+	bool bypass_rdma_write;
+	uint64_t ep_type; /* or GLEXI_CFG_UNSET, as the next */
+	uint64_t ep_mpq_slots;
+	bool ep_hc_mpq;
+	bool ep_hc_eq;
+	bool ep_hc_mr;
+	uint64_t ep_mem_size; /* or GLEXI_CFG_UNSET */
 
 	/* from the launcher; the numbers may be GLEXI_CFG_UNSET */
 	uint64_t pmi_rank;

@@ -62,16 +62,28 @@ static const struct suffix time_suffixes[] = {
 	{"ns", 1}, {"us", 1000}, {"ms", 1000 * 1000}, {"s", 1000 * 1000 * 1000}, {NULL, 0},
 };
 
-/* Digits only: no sign, no blank, no base but ten.  *rest_p: what follows them. */
+/* The value of a digit, or a number not below the base. */
+static unsigned digit_value(char c)
+{
+	const char *letters = "abcdef";
+	const char *at = c ? strchr(letters, tolower((unsigned char)c)) : NULL;
+
+	return isdigit((unsigned char)c) ? (unsigned)(c - '0') : at ? (unsigned)(at - letters) + 10 : 16;
+}
+
+/* Digits only, decimal or after 0x hexadecimal: no sign, no blank.  *rest_p: what follows them. */
 static bool parse_digits(const char *text, uint64_t *value_p, const char **rest_p)
 {
+	unsigned base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
 	uint64_t value = 0;
 
-	if (!isdigit((unsigned char)*text))
+	if (base == 16)
+		text += 2;
+	if (digit_value(*text) >= base)
 		return false;
-	for (; isdigit((unsigned char)*text); text++) {
-		if (__builtin_mul_overflow(value, UINT64_C(10), &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+	for (; digit_value(*text) < base; text++) {
+		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit_value(*text), &value))
 			return false;
 	}
 	*value_p = value;

@@ -154,6 +154,9 @@ glex_ret_t glexi_device_lost(struct glexi_device *dev);
 /* device.c: asks the backend whether it lives; GLEX_SUCCESS or GLEX_SYS_ERR. */
 glex_ret_t glexi_device_check(struct glexi_device *dev);
 
+/* What helps against it: ready to follow on its text, perhaps empty. */
+const char *glexi_error_req_cure(enum glex_err_req_status status);
+
 /* device.c: the list of endpoints; keeps the device while one lives. */
 void glexi_device_add_ep(struct glexi_device *dev, struct glexi_ep *ep);
 void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep);

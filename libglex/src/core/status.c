@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "core/priv.h"
+
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 /* Codes come from callers, who may have made them up: any value, and holes, get the other text. */
@@ -53,6 +55,24 @@ const char *glex_error_req_status_str(enum glex_err_req_status status)
 	};
 
 	return text_of(texts, COUNT(texts), (unsigned int)status, "unknown error status");
+}
+
+const char *glexi_error_req_cure(enum glex_err_req_status status)
+{
+	static const char *const texts[] = {
+		[GLEX_ERR_STATUS_PCIE_READ] = "; use memory of glex_alloc where one process may not reach another's "
+					      "(GLEX_MEM_ATTACH, GLEX_ADOPT)",
+		[GLEX_ERR_STATUS_ATT] = "; exchange handles again after registering, deregister when all are done",
+		[GLEX_ERR_STATUS_MMT] = "; all processes of a job must use the same key (are they of one build?), "
+					"and the offset counts from the start of the region",
+		[GLEX_ERR_STATUS_DEST_VP_STOP] = "; its process has ended, or has destroyed it",
+		[GLEX_ERR_STATUS_DEST_MPQ_FULL] = "; let it receive more often, send less ahead, or give it a larger "
+						  "queue (mpq_capacity; GLEX_EP_MPQ_SLOTS for MPI)",
+		[GLEX_ERR_STATUS_DEST_EQ_FULL] = "; let its owner poll more often, or give it a larger queue "
+						 "(eq_capacity)",
+	};
+
+	return text_of(texts, COUNT(texts), (unsigned int)status, "");
 }
 
 const char *glex_error_req_opcode_str(enum glex_err_req_op opcode)

@@ -40,10 +40,12 @@
 static __attribute__((noinline, cold)) void tell(struct nic_ep *nep, uint32_t op, int status, glex_ep_addr_t dst)
 {
 	glexi_count(&nep->host.by->tx_error, 1);
-	glexi_error_once((uint64_t)status << 56 ^ dst.v, "%s from endpoint %u:%u to %u:%u came to nothing: %s",
+	glexi_error_once((uint64_t)status << 56 ^ dst.v,
+			 "%s from NIC %u endpoint %u to NIC %u endpoint %u came to nothing: status %d, %s%s",
 			 glex_error_req_opcode_str((enum glex_err_req_op)op), nep->port.port->nic_id,
-			 nep->port.port->ep_num, dst.nic_id, dst.ep_num,
-			 glex_error_req_status_str((enum glex_err_req_status)status));
+			 nep->port.port->ep_num, dst.nic_id, dst.ep_num, status,
+			 glex_error_req_status_str((enum glex_err_req_status)status),
+			 glexi_error_req_cure((enum glex_err_req_status)status));
 }
 
 /*
