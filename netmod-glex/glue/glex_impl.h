@@ -180,6 +180,7 @@ void *MPID_nem_glex_hello(struct glexch_conn *conn, const void *blob, size_t len
 
 int MPID_nem_glex_comm_error(MPIDI_VC_t *vc);
 void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send);
+void MPID_nem_glex_await_no_more(MPIR_Request *req);
 void MPID_nem_glex_await_nothing(void);
 void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why);
 
@@ -216,7 +217,7 @@ int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct io
 int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req);
 int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req);
 void MPID_nem_glex_lmt_retry(void);
-void MPID_nem_glex_lmt_lost(MPIR_Request *req);
+void MPID_nem_glex_lmt_release(MPIR_Request *req);
 void MPID_nem_glex_lmt_finalize(void);
 
 #endif /* MPID_NEM_GLEX_IMPL_H */

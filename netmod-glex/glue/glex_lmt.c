@@ -242,15 +242,16 @@ int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, MPIR_Reques
 	MPID_nem_pkt_lmt_rts_t *const rts_pkt = (MPID_nem_pkt_lmt_rts_t *)pkt;
 	struct MPID_nem_glex_lmt *lmt = &MPID_nem_glex_req(req)->lmt;
 
+	MPID_nem_glex_await(vc, req, 1);
 	mpi_errno = MPID_nem_glex_lmt_prepare(vc, req, lmt);
 	MPIR_ERR_CHECK(mpi_errno);
 	MPID_nem_glex.stats.rndv[glexch_size_class(lmt->cookie->len)]++;
 	MPID_nem_glex.stats.rndv_bytes += lmt->cookie->len;
-	MPID_nem_glex_await(vc, req, 1);
 	MPID_nem_lmt_send_RTS(vc, rts_pkt, lmt->cookie, MPID_nem_glex_cookie_size(lmt->count));
 fn_exit:
 	return mpi_errno;
 fn_fail:
+	MPID_nem_glex_await_no_more(req);
 	MPID_nem_glex_lmt_free(lmt);
 	goto fn_exit;
 }
@@ -334,8 +335,8 @@ void MPID_nem_glex_lmt_retry(void)
 	}
 }
 
-/* The receiver is lost: nobody fetches it any more. */
-void MPID_nem_glex_lmt_lost(MPIR_Request *req)
+/* Nobody fetches it any more: it is done, or cancelled, or the receiver is lost. */
+void MPID_nem_glex_lmt_release(MPIR_Request *req)
 {
 	struct MPID_nem_glex_lmt **p, *lmt = &MPID_nem_glex_req(req)->lmt;
 
@@ -349,8 +350,7 @@ void MPID_nem_glex_lmt_lost(MPIR_Request *req)
 /* DONE: the receiver has everything. */
 int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req)
 {
-	MPID_nem_glex_lmt_free(&MPID_nem_glex_req(req)->lmt);
-	return MPID_Request_complete(req);
+	return MPID_Request_complete(req); /* glex_lost.c gives back what it held */
 }
 
 /* ---- receiver ------------------------------------------------------------ */

@@ -18,6 +18,8 @@
  *
  * I1  A request is on the list from when it begins to wait until it is complete,
  *     whoever completes it: MPICH's hook at completion takes it off.
+ * I2  What a rendezvous holds is given back then: also that of a send which is
+ *     cancelled, of whose end CH3 tells nobody.
  */
 #include "glex_impl.h"
 
@@ -68,18 +70,26 @@ int MPID_nem_glex_comm_error(MPIDI_VC_t *vc)
 
 static void MPID_nem_glex_wait_unlink(struct MPID_nem_glex_wait *wait)
 {
+	if (!wait->prev)
+		return; /* it has ended already */
 	*wait->prev = wait->next;
 	if (wait->next)
 		wait->next->prev = wait->prev;
+	wait->prev = NULL;
 }
 
-/* I1.  With MPIR_CVAR_ENABLE_FT MPICH keeps a list of its own, and expects a CTS to take the send off. */
+/*
+ * I1, I2.  With MPIR_CVAR_ENABLE_FT MPICH keeps a list of its own, and expects a CTS to
+ * take the send off.
+ */
 static int MPID_nem_glex_wait_over(MPIR_Request *req)
 {
 	struct MPID_nem_glex_wait *wait = &MPID_nem_glex_req(req)->wait;
 	MPIR_Request *found;
 
 	MPID_nem_glex_wait_unlink(wait);
+	if (wait->rndv_send)
+		MPID_nem_glex_lmt_release(req);
 	if (!MPID_nem_lmt_rtsq_empty(wait->vc->ch.lmt_rts_queue))
 		MPID_nem_lmt_rtsq_search_remove(&wait->vc->ch.lmt_rts_queue, req->handle, &found);
 	return MPI_SUCCESS;
@@ -101,16 +111,22 @@ void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send)
 	req->dev.request_completed_cb = MPID_nem_glex_wait_over;
 }
 
+/* It could not even be sent, and is its caller's again. */
+void MPID_nem_glex_await_no_more(MPIR_Request *req)
+{
+	MPID_nem_glex_wait_unlink(&MPID_nem_glex_req(req)->wait);
+	req->dev.request_completed_cb = NULL;
+}
+
 /* The end: whatever waits still has been given up by the program. */
 void MPID_nem_glex_await_nothing(void)
 {
 	struct MPID_nem_glex_wait *wait;
 
 	while ((wait = MPID_nem_glex.waits)) {
-		MPID_nem_glex_wait_unlink(wait);
-		wait->req->dev.request_completed_cb = NULL;
+		MPID_nem_glex_await_no_more(wait->req);
 		if (wait->rndv_send)
-			MPID_nem_glex_lmt_lost(wait->req);
+			MPID_nem_glex_lmt_release(wait->req);
 	}
 }
 
@@ -134,8 +150,6 @@ static void MPID_nem_glex_end_waits(MPIDI_VC_t *vc, int error)
 		}
 		if (vc->ch.recv_active == wait->req)
 			vc->ch.recv_active = NULL;
-		if (wait->rndv_send)
-			MPID_nem_glex_lmt_lost(wait->req);
 		MPID_nem_glex_end(wait->req, error); /* and with it from the list */
 		wait = MPID_nem_glex.waits;
 	}

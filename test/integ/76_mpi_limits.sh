@@ -34,6 +34,10 @@ done
 run "zero copy switched off" GLEX_USE_ZC_RNDV=0
 ! grep -q 'fetched, no copy' "$work/err"
 result $? "nothing is fetched then"
+compile_mpi cancel "$src/test/mpi/cancel.c"
+GLEX_MPI_STATS=1 mpirun_ 2 "$work/bin/cancel" >"$work/out" 2>"$work/err"
+says ok out && [ "$(grep -c 'found no room 0,' "$work/err")" = 2 ]
+result $? "cancelled sends give back what they held"
 run "no rendezvous for these" GLEX_EAGER_MAX_MSG_SIZE=4000000
 ! grep -q '^  rendezvous ' "$work/err"
 result $? "there was none"

@@ -160,6 +160,8 @@ static void afterwards(void)
 
 	error = MPI_Send(&rank, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD);
 	check_failed(error, 0);
+	error = MPI_Isend(buf, LONG, MPI_CHAR, DEAD, 0, MPI_COMM_WORLD, &req);
+	check_failed(error == MPI_SUCCESS ? MPI_Wait(&req, MPI_STATUS_IGNORE) : error, 0);
 	error = MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	check_failed(error, 0);
 	MPIX_Comm_failure_ack(MPI_COMM_WORLD);
