@@ -3,7 +3,8 @@
  * lost.c CASE - rank 2 of 3 is killed, and the others wait for it in the way that
  * CASE says.  They get MPIX_ERR_PROC_FAILED, go on with each other, and end.
  *
- * CASE network: somebody else kills glexd; all get an error and end.
+ * CASE network DIR: somebody else kills glexd; all get an error, leave a file in DIR
+ * that says so, and end together: who ends alone is a reason for mpiexec to end the others.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -131,9 +132,11 @@ static void amidst(void)
 }
 
 /* Round and round until glexd is gone; everybody learns it, whoever it talks to. */
-static void network(void)
+static void network(const char *dir)
 {
-	int x, error = MPI_SUCCESS;
+	char name[256];
+	FILE *file;
+	int i, x, error = MPI_SUCCESS;
 
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0) {
@@ -146,8 +149,15 @@ static void network(void)
 	if (rank == DEAD) /* waits, nothing else */
 		error = MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	check(error != MPI_SUCCESS, "no error although the network is gone");
-	printf("rank %d: ok\n", rank);
-	fflush(stdout);
+	snprintf(name, sizeof(name), "%s/ok.%d", dir, rank);
+	file = fopen(name, "w");
+	check(file && !fclose(file), "no file can be written");
+	alarm(30);
+	for (i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s/ok.%d", dir, i);
+		while (access(name, F_OK))
+			usleep(1000);
+	}
 	_exit(0);
 }
 
@@ -198,7 +208,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(name, "amidst"))
 		amidst();
 	else if (!strcmp(name, "network"))
-		network();
+		network(argc > 2 ? argv[2] : ".");
 	else
 		check(0, "unknown case");
 	afterwards();
