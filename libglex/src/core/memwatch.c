@@ -193,7 +193,7 @@ static bool try_monitor(const char *name, const char *why_not, uint32_t monitor,
 		return false;
 	}
 	glexi_info("changes of memory are noticed by %s", name);
-	atomic_store_explicit(&choice.monitor, monitor, memory_order_relaxed); /* relaxed: before MEMW-R6 */
+	atomic_store_explicit(&choice.monitor, monitor, memory_order_release); /* MEMW-R8 */
 	atomic_store_explicit(&choice.sees, sees, memory_order_relaxed);       /* relaxed: before MEMW-R6 */
 	return true;
 }
@@ -254,7 +254,7 @@ uint32_t glexi_memwatch_sees(void)
 
 static uint32_t running(void)
 {
-	return atomic_load_explicit(&choice.monitor, memory_order_relaxed); /* relaxed: only ever set, then unset */
+	return atomic_load_explicit(&choice.monitor, memory_order_acquire); /* MEMW-A8 */
 }
 
 uint32_t glexi_memwatch_monitor(void)

@@ -36,6 +36,8 @@
  * MEMW-A7     reporter  load paused       seq_cst   MEMW-R7   after open + 1: nobody moves memory while the kernel acts
  * MEMW-R6     chooser   made = true       release   MEMW-A6   the monitor runs; false: it is about to stop
  * MEMW-A6     anyone    load made         acquire   MEMW-R6   what it sees may be asked
+ * MEMW-R8     chooser   monitor           release   MEMW-A8   what it works with is there
+ * MEMW-A8     anyone    load monitor      acquire   MEMW-R8   so it may be made to watch, and settled
  * crash       a reporter that never ends (its process died): nobody is left to care; a fork's child starts anew
  */
 #ifndef GLEXI_MEMWATCH_H
