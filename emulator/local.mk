@@ -16,6 +16,7 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/atomic.c emulator/nic/atomic.h \
 	emulator/nic/reorder.c emulator/nic/reorder.h \
 	emulator/host/attach.c emulator/host/attach.h \
+	emulator/host/clock.h \
 	emulator/host/pick.c emulator/host/pick.h \
 	emulator/host/futex.h
 emulator_nic_libemunic_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
@@ -32,6 +33,6 @@ emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/coll.c \
 	emulator/glexd/numa.c \
 	emulator/host/place.c emulator/host/place.h emulator/host/crowd.h \
-	emulator/glexd/dma.c
+	emulator/glexd/dma.c emulator/glexd/dma.h emulator/glexd/dma_shuffle.c
 emulator_glexd_glexd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(HWLOC_CFLAGS) -pthread
 emulator_glexd_glexd_LDADD = emulator/nic/libemunic.la libglex/src/cfg/libglexcfg.la $(EVENT_LIBS) $(HWLOC_LIBS) -lpthread

@@ -9,9 +9,7 @@
  * so it delays nobody.  The engine holds glexd->lock during a quantum and sleeps
  * on its bell when there is nothing to do.
  *
- * With GLEX_REORDER every port has a queue, and the engine executes what is in it
- * in the order of emulator/nic/reorder.h.  It waits GLEX_REORDER_HOLD for requests
- * that might overtake, and is the only one who has to do anything about the rest.
+ * With GLEX_REORDER every port has a queue, and dma_shuffle.c serves them.
  *
  * label     access                        order     pairs     says
  * DQ-R1     poster dq.tail = n+1          release   DQ-A1     the descriptor is complete
@@ -34,7 +32,7 @@
 
 #include "cfg/cfg.h"
 #include "cfg/log.h"
-#include "emulator/glexd/glexd.h"
+#include "emulator/glexd/dma.h"
 #include "emulator/host/attach.h"
 #include "emulator/host/futex.h"
 #include "emulator/host/pick.h"
@@ -42,8 +40,7 @@
 #include "emulator/nic/exec.h"
 
 #define BOUNCE_SIZE (1u << 20)
-#define SMALL_COST  4096u /* what a request counts at least, so that a quantum of tiny ones ends too */
-#define IDLE_ROUNDS 200	  /* empty rounds, a yield each, before it sleeps */
+#define IDLE_ROUNDS 200 /* empty rounds, a yield each, before it sleeps */
 #define NAP_NS	    1000000000u
 
 static struct glexd *glexd_of(struct emu_host *host)
@@ -138,11 +135,8 @@ static bool is_sound(const struct emu_desc *desc)
 	}
 }
 
-enum outcome { MORE, MOVED, ENDED };
-
-/* Executes desc, or its next piece; all but its events, if they come later.  *cost_p: bytes it took. */
-static enum outcome step(struct emu_host *host, struct port *port, const struct emu_desc *desc, uint64_t quantum,
-			 bool later, uint64_t *cost_p)
+enum dma_outcome dma_step(struct emu_host *host, struct port *port, const struct emu_desc *desc, uint64_t quantum,
+			  bool later, uint64_t *cost_p)
 {
 	bool moves = desc->op == EMU_OP_PUT || desc->op == EMU_OP_GET;
 	uint64_t n = desc->len;
@@ -164,7 +158,7 @@ static enum outcome step(struct emu_host *host, struct port *port, const struct 
 		port->done += n;
 		if (status == EMU_OK && port->done < desc->len) {
 			*cost_p = n;
-			return MORE;
+			return DMA_MORE;
 		}
 	}
 	later &= status == EMU_OK;
@@ -173,8 +167,8 @@ static enum outcome step(struct emu_host *host, struct port *port, const struct 
 	if (status != EMU_OK)
 		emu_report(host, &port->view, desc, status);
 	port->done = 0;
-	*cost_p = n > SMALL_COST ? n : SMALL_COST;
-	return later ? MOVED : ENDED;
+	*cost_p = n > DMA_SMALL_COST ? n : DMA_SMALL_COST;
+	return later ? DMA_MOVED : DMA_ENDED;
 }
 
 /* One quantum for one port.  True: it has more. */
@@ -192,75 +186,9 @@ static bool serve_port(struct glexd *glexd, struct port *port)
 		struct emu_desc desc = port->view.dq[head & port->view.dq_mask];
 
 		glexd->steps++;
-		if (step(&glexd->host, port, &desc, quantum, false, &cost) == ENDED)
+		if (dma_step(&glexd->host, port, &desc, quantum, false, &cost) == DMA_ENDED)
 			atomic_store_explicit(&ctl->head, ++head, memory_order_release); /* DQ-R2 */
 		spent += cost;
-	}
-	return head != tail;
-}
-
-/* ---- out of order ---------------------------------------------------------- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-/* Nothing new has come for so long that what is there need not wait for it. */
-static bool is_overdue(struct port *port, uint32_t tail)
-{
-	uint64_t now = now_ns();
-
-	if (tail != port->seen) {
-		port->seen = tail;
-		port->moving = now;
-	}
-	return now - port->moving >= glexi_cfg()->reorder_hold_us * 1000;
-}
-
-/* What was chosen: its data with or without its events, or those alone.  True: its events come later. */
-static bool step_chosen(struct glexd *glexd, struct port *port, const struct emu_desc *desc, uint64_t quantum,
-			enum outcome *outcome_p, uint64_t *cost_p)
-{
-	int status;
-
-	if (!emu_reorder_has_data(&port->reorder)) {
-		*outcome_p = step(&glexd->host, port, desc, quantum, true, cost_p);
-		return *outcome_p == MOVED;
-	}
-	status = emu_exec_finish(&glexd->host, &port->view, desc);
-	if (status != EMU_OK)
-		emu_report(&glexd->host, &port->view, desc, status);
-	*outcome_p = ENDED;
-	*cost_p = SMALL_COST;
-	return false;
-}
-
-/* serve_port for a port whose requests are put out of order. */
-static bool serve_shuffled(struct glexd *glexd, struct port *port)
-{
-	struct emu_ring_ctl *ctl = &port->view.port->dq;
-	uint64_t quantum = glexi_cfg()->dma_chunk, spent = 0, cost;
-	uint32_t head =
-		atomic_load_explicit(&ctl->head, memory_order_relaxed); /* relaxed: only this thread writes it */
-	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_acquire)); /* DQ-A1 */
-	bool overdue = is_overdue(port, tail);
-
-	glexd->host.by = &port->view.port->counters;
-	while (spent < quantum && emu_reorder_next(&port->reorder, &port->view, head, tail, overdue)) {
-		struct emu_desc desc = port->view.dq[(head + port->reorder.at) & port->view.dq_mask];
-		enum outcome outcome;
-		bool events_left = step_chosen(glexd, port, &desc, quantum, &outcome, &cost);
-
-		glexd->steps++;
-		spent += cost;
-		if (outcome == MORE)
-			continue;
-		head += emu_reorder_end(&port->reorder, events_left);
-		atomic_store_explicit(&ctl->head, head, memory_order_release); /* DQ-R2 */
 	}
 	return head != tail;
 }
@@ -271,7 +199,7 @@ static bool serve_shuffled(struct glexd *glexd, struct port *port)
 static bool serve_node(struct glexd *glexd, struct node *node)
 {
 	uint32_t num, end = glexd->engine->reorder || node->room < EMU_HW_EPS ? node->room : EMU_HW_EPS;
-	bool (*serve)(struct glexd *, struct port *) = glexd->engine->reorder ? serve_shuffled : serve_port;
+	bool (*serve)(struct glexd *, struct port *) = glexd->engine->reorder ? dma_serve_shuffled : serve_port;
 	uint64_t todo = node->dma_active;
 
 	if (atomic_load_explicit(&node->nic->dma_pending, memory_order_relaxed)) /* relaxed: a later round sees it */

@@ -10,9 +10,9 @@
 #include "emulator/host/pick.h"
 
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "emulator/host/clock.h"
 #include "emulator/nic/copy.h"
 
 #define LONGEST	   (1u << 20) /* longer ones are copied as this one is */
@@ -20,26 +20,18 @@
 #define LOOK_BYTES (128u << 10) /* copied in one look, at least once */
 #define BETTER_BY  0.95
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static uint64_t look(enum emu_copier copier, unsigned char *dst, const unsigned char *src, uint32_t len)
 {
 	uint32_t copies = len < LOOK_BYTES ? LOOK_BYTES / len : 1;
 	uint64_t start;
 
 	emu_copier_run(copier, dst, src, len); /* warm */
-	start = now_ns();
+	start = emu_now_ns();
 	for (uint32_t i = 0; i < copies; i++) {
 		emu_copier_run(copier, dst, src, len);
 		__asm__ volatile("" : : "r"(dst) : "memory"); /* the next copy does not make this one needless */
 	}
-	return now_ns() - start;
+	return emu_now_ns() - start;
 }
 
 static enum emu_copier best_for(unsigned char *dst, const unsigned char *src, uint32_t len)
