@@ -24,6 +24,12 @@
  * I2  of what the owner claimed after the membarrier nothing counts unless settled says so.
  * I3  a ring is fresh, then perhaps biased, then shared, and never anything before again.
  *
+ * Why never again, even if one sender is left: an owner that was stopped between its
+ * look at tail and its store of lead stores whenever it goes on, and nobody can tell
+ * that it is there: a membarrier orders its memory, it does not end what it has begun.
+ * So lead and settled serve one owner only.  A ring that could be biased again would
+ * need a lead and a settled for each time, and a tail that says which.
+ *
  * at once     owner: one thread at a time | others, each of them: any thread of any process |
  *             reclaim: glexd, at any time after the owner's death
  * label       access                        order     pairs     says
