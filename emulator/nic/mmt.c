@@ -88,6 +88,16 @@ bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint
 	return true;
 }
 
+void emu_mmt_map(const struct emu_region *region, uint64_t map, int64_t map_offset, enum emu_kind kind)
+{
+	struct emu_mmt_entry *entry = &region->nic->mmt[region->index];
+
+	atomic_store_explicit(&entry->map, map, memory_order_release);			       /* MMT-R2 */
+	atomic_store_explicit(&entry->map_offset, (uint64_t)map_offset, memory_order_release); /* MMT-R2 */
+	atomic_store_explicit(&entry->access, region->access | (uint32_t)EMU_WAY_MAP << 8 | (uint32_t)kind << 16,
+			      memory_order_release); /* MMT-R5 */
+}
+
 /* The entry is nobody's from here on, and the first that the next registration tries: its line is warm. */
 static void free_entry(struct emu_nic *nic, struct emu_mmt_entry *entry, uint32_t generation)
 {
@@ -108,12 +118,12 @@ static bool read_entry(struct emu_nic *nic, uint32_t index, uint32_t generation,
 		return false;
 	region->addr = atomic_load_explicit(&entry->addr, memory_order_acquire);		      /* MMT-A2 */
 	region->len = atomic_load_explicit(&entry->len, memory_order_acquire);			      /* MMT-A2 */
+	access = atomic_load_explicit(&entry->access, memory_order_acquire);			      /* MMT-A5 */
 	region->map = atomic_load_explicit(&entry->map, memory_order_acquire);			      /* MMT-A2 */
 	region->map_offset = (int64_t)atomic_load_explicit(&entry->map_offset, memory_order_acquire); /* MMT-A2 */
 	region->key = atomic_load_explicit(&entry->key, memory_order_acquire);			      /* MMT-A2 */
 	region->pid = atomic_load_explicit(&entry->pid, memory_order_acquire);			      /* MMT-A2 */
 	region->ep_num = atomic_load_explicit(&entry->ep_num, memory_order_acquire);		      /* MMT-A2 */
-	access = atomic_load_explicit(&entry->access, memory_order_acquire);			      /* MMT-A2 */
 	region->session = emu_low(atomic_load_explicit(&entry->stamp, memory_order_acquire));	      /* MMT-A1 */
 	region->access = access & 0xff;
 	region->way = (enum emu_way)(access >> 8 & 0xff);

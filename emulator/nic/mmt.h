@@ -19,6 +19,9 @@
  * MMT-A3      reader load valid          acquire   MMT-R3    before the fields
  * MMT-R4      owner  valid = 0           release   MMT-A4    before any field is written again
  * MMT-A4      reader load valid          acquire   MMT-R4    after the fields: they were not touched in between
+ * MMT-R5      owner  access, in place    release   MMT-A5    map and map_offset are those of an object; before, nobody
+ *                                                            used them
+ * MMT-A5      reader load access         acquire   MMT-R5    before map and map_offset
  * crash       the owner dies anywhere: glexd frees every entry stamped with its session
  * progress    check is wait-free; register is lock-free; linearisation points MMT-R3 and MMT-R4
  */
@@ -30,7 +33,9 @@
 
 #include "emulator/abi/shm_layout.h"
 
-#define EMU_ACCESS_ATOMIC 0x80u /* beside GLEX_MEM_READ and WRITE: all of the region is mapped by those who reach it */
+/* Beside GLEX_MEM_READ and WRITE: */
+#define EMU_ACCESS_KEPT	  0x40u /* how it is reached never changes: its owner has drawn conclusions from that */
+#define EMU_ACCESS_ATOMIC 0x80u /* all of the region is mapped by those who reach it */
 
 /* What one needs to know of a region to move its bytes. */
 struct emu_region {
@@ -62,6 +67,13 @@ static inline void emu_mmt_count_use(const struct emu_region *region, uint64_t b
 
 /* Enters a region; the handle's bits into *handle_p.  False: the table is full. */
 bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint64_t *handle_p);
+
+/*
+ * A region reached by attach, as emu_mmt_at gave it, is reached as this object from
+ * now on, under the same handle; transfers under way go on as they began.  Its owner
+ * sees to it that it is not revoked since.
+ */
+void emu_mmt_map(const struct emu_region *region, uint64_t map, int64_t map_offset, enum emu_kind kind);
 
 /* Frees it if the handle is this session's region on that endpoint.  False: it is not. */
 bool emu_mmt_revoke(struct emu_nic *nic, uint64_t handle, uint32_t session, uint32_t ep_num);

@@ -31,6 +31,7 @@ test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 
 glex_api_tests = \
 	test/api/test_api_adopt \
+	test/api/test_api_adopt_live \
 	test/api/test_api_alloc \
 	test/api/test_api_atomic \
 	test/api/test_api_bad_packet \
@@ -62,6 +63,8 @@ glex_api_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
 test_api_test_api_bad_packet_CFLAGS = $(glex_api_cflags)
 # It also plays a client that writes into a port and dies.
 test_api_test_api_bad_packet_LDADD = test/lib/libside.la emulator/nic/libemunic.la libglex/libglex.la $(CHECK_LIBS) -lpthread
+test_api_test_api_adopt_live_CFLAGS = $(glex_api_cflags)
+test_api_test_api_adopt_live_LDADD = $(glex_api_ldadd)
 test_api_test_api_adopt_CFLAGS = $(glex_api_cflags)
 test_api_test_api_adopt_LDADD = $(glex_api_ldadd)
 test_api_test_api_alloc_CFLAGS = $(glex_api_cflags)
@@ -100,7 +103,7 @@ test_api_test_api_post_CFLAGS = $(glex_api_cflags)
 test_api_test_api_post_LDADD = $(glex_api_ldadd)
 test_api_test_api_share_CFLAGS = $(glex_api_cflags)
 test_api_test_api_share_LDADD = $(glex_api_ldadd)
-EXTRA_DIST += test/api/rcache_bench.h
+EXTRA_DIST += test/api/rcache_bench.h test/api/adopt.h
 test_api_test_api_rcache_CFLAGS = $(glex_api_cflags)
 test_api_test_api_rcache_LDADD = $(glex_api_ldadd)
 test_api_test_api_rcache_gone_CFLAGS = $(glex_api_cflags)

@@ -17,61 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "test/lib/helper.h"
+#include "test/api/adopt.h"
 #include "test/lib/seccomp.h"
-
-#define RW   (GLEX_MEM_READ | GLEX_MEM_WRITE)
-#define PAGE ((size_t)4096)
-#define LEN  ((size_t)1 << 18)
-
-static unsigned char *pages(size_t len)
-{
-	unsigned char *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ck_assert_ptr_ne(base, MAP_FAILED);
-	return base;
-}
 
 static bool is_zero(const unsigned char *mem, size_t len)
 {
 	return mem[0] == 0 && !memcmp(mem, mem + 1, len - 1);
-}
-
-/* The mapping that holds addr is shared. */
-static bool is_shared(const void *addr)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long from, to;
-	bool shared = false;
-	char line[512], mode[5];
-
-	ck_assert_ptr_nonnull(maps);
-	while (fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) == 3 && (uintptr_t)addr >= from &&
-		    (uintptr_t)addr < to)
-			shared = mode[3] == 's';
-	fclose(maps);
-	return shared;
-}
-
-/* Registers it as often as makes it hot, the last one stays. */
-static glex_mem_handle_t make_hot(struct side *side, void *addr, size_t len)
-{
-	glex_mem_handle_t mh;
-	int i;
-
-	for (i = 0; i < 7; i++) {
-		OK(glex_register_mem(side->ep, addr, len, RW, &mh));
-		OK(glex_deregister_mem(side->ep, mh));
-	}
-	OK(glex_register_mem(side->ep, addr, len, RW, &mh));
-	return mh;
-}
-
-static void open_adopting(struct side *side, const char *when)
-{
-	setenv("GLEX_ADOPT", when, 1);
-	side_open(side, GLEX_EP_TYPE_FAST, 0, false);
 }
 
 /* ---- used often -------------------------------------------------------------------- */
@@ -166,123 +117,6 @@ START_TEST(adopt__another_thread_runs__stays_private_unless_it_can_be_made_to_wa
 	pthread_mutex_unlock(&mutex);
 	pthread_join(thread, NULL);
 	side_close(&side);
-}
-END_TEST
-
-/* ---- while others write ---------------------------------------------------------------- */
-
-#define COUNTERS 3
-#define SPACE	 ((size_t)4 << 20)
-
-/* What all threads write to at once, with its counters of how often. */
-struct traffic {
-	unsigned char
-		*base; /* [0, SPACE/2) words that are counted up, then the part of the pipe, then that of the peer */
-	struct side side;
-	struct peer peer;
-	glex_mem_handle_t open_part;
-	_Atomic bool stop;
-	_Atomic uint64_t counted, piped, put;
-};
-
-static void *count_up(void *arg)
-{
-	struct traffic *traffic = arg;
-	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)traffic->base;
-	unsigned seed = (unsigned)(uintptr_t)&seed;
-	uint64_t n = 0;
-
-	for (; !traffic->stop; n++)
-		word[(size_t)rand_r(&seed) % (SPACE / 16)]++;
-	traffic->counted += n;
-	return NULL;
-}
-
-/* The kernel writes for us: what it has written must be there. */
-static void *read_pipe(void *arg)
-{
-	struct traffic *traffic = arg;
-	unsigned char sent[3000], *part = traffic->base + SPACE / 2;
-	int fd[2];
-
-	ck_assert_int_eq(pipe(fd), 0);
-	for (uint32_t i = 0; !traffic->stop; i++, traffic->piped++) {
-		unsigned char *at = part + (size_t)i * 4001 % (SPACE / 4 - sizeof(sent));
-
-		fill(sent, sizeof(sent), i);
-		ck_assert_int_eq(write(fd[1], sent, sizeof(sent)), sizeof(sent));
-		ck_assert_int_eq(read(fd[0], at, sizeof(sent)), sizeof(sent));
-		expect_filled(at, sizeof(sent), i);
-	}
-	close(fd[0]);
-	close(fd[1]);
-	return NULL;
-}
-
-static void *let_peer_put(void *arg)
-{
-	struct traffic *traffic = arg;
-
-	for (uint32_t i = 0; !traffic->stop; i++, traffic->put++) {
-		uint32_t at = i * 6007 % (SPACE / 4 - 9000);
-
-		ck_assert(!tell(&traffic->peer, &traffic->side, traffic->open_part, PUT, at, 9000, i).failed);
-		expect_filled(traffic->base + SPACE * 3 / 4 + at, 9000, i);
-	}
-	return NULL;
-}
-
-static void start_traffic(struct traffic *traffic, pthread_t *threads)
-{
-	traffic->base = pages(SPACE);
-	traffic->stop = false;
-	traffic->counted = traffic->piped = traffic->put = 0;
-	OK(glex_register_mem(traffic->side.ep, traffic->base + SPACE * 3 / 4, SPACE / 4, RW, &traffic->open_part));
-	for (int i = 0; i < COUNTERS; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, count_up, traffic), 0);
-	ck_assert_int_eq(pthread_create(&threads[COUNTERS], NULL, read_pipe, traffic), 0);
-	ck_assert_int_eq(pthread_create(&threads[COUNTERS + 1], NULL, let_peer_put, traffic), 0);
-	UNTIL(traffic->piped > 20 && traffic->put > 20);
-}
-
-static void end_traffic(struct traffic *traffic, pthread_t *threads)
-{
-	const uint64_t *word = (const uint64_t *)(const void *)traffic->base;
-	uint64_t piped = traffic->piped, put = traffic->put, found = 0;
-
-	UNTIL(traffic->piped > piped + 20 && traffic->put > put + 20);
-	traffic->stop = true;
-	for (int i = 0; i < COUNTERS + 2; i++)
-		pthread_join(threads[i], NULL);
-	for (size_t i = 0; i < SPACE / 16; i++)
-		found += word[i];
-	ck_assert_uint_eq(found, traffic->counted);
-	OK(glex_deregister_mem(traffic->side.ep, traffic->open_part));
-}
-
-/* _i: 1: with huge pages */
-START_TEST(adopt__threads_and_peers_write_throughout__nothing_is_lost)
-{
-	pthread_t threads[COUNTERS + 2];
-	struct traffic traffic;
-	glex_mem_handle_t mh;
-
-	open_adopting(&traffic.side, "always");
-	traffic.peer = peer_start(helper_main, &mover);
-	for (int round = 0; round < 5; round++) {
-		start_traffic(&traffic, threads);
-		if (_i)
-			madvise(traffic.base, SPACE, MADV_HUGEPAGE);
-		mh = make_hot(&traffic.side, traffic.base, SPACE);
-		ck_assert(is_shared(traffic.base));
-		ck_assert(is_shared(traffic.base + SPACE - 1));
-		end_traffic(&traffic, threads);
-		expect_reached(&traffic.peer, &traffic.side, mh, traffic.base, 1000, 1 << 19);
-		OK(glex_deregister_mem(traffic.side.ep, mh));
-		munmap(traffic.base, SPACE);
-	}
-	let_go(&traffic.peer);
-	side_close(&traffic.side);
 }
 END_TEST
 
@@ -732,7 +566,6 @@ int main(void)
 		tcase_add_loop_test(tc, adopt__attach_is_refused__all_but_stacks_is_reached, 0, 2);
 	}
 	tcase_add_loop_test(tc, adopt__another_thread_runs__stays_private_unless_it_can_be_made_to_wait, 0, 2);
-	tcase_add_loop_test(tc, adopt__threads_and_peers_write_throughout__nothing_is_lost, 0, 2);
 	tcase_add_test(tc, adopt__pages_are_pinned__stays_private_and_nothing_is_lost);
 	tcase_add_loop_test(tc, adopt__special_memory__stays_as_it_is, 0, SPECIALS);
 	tcase_add_test(tc, adopt__never_written_pages__stay_without_memory);

@@ -12,13 +12,16 @@
  *   SIBLING   another thread of it does so on endpoint 1
  *   OTHER     session 2 does so
  *   RIVAL     a thread of session 1 revokes a handle of the first one too
+ *   BETTER    a thread of session 1 makes a region of the first one reached as an
+ *             object (emu_mmt_map); it takes turns with who revokes by a lock
  *   READER    looks a handle up, also one that nobody has yet
  *   CLOSE     glexd takes back endpoint 0 of session 1 at any time
  *   KILL      session 1 may be killed at any instruction
  *   glexd     takes back what is left of session 1 once it has ended or was killed
  *
  * Checked: a lookup that succeeds gives the fields of that generation, whole, and
- * of a region that had not been revoked before the lookup began; a registration is
+ * of a region that had not been revoked before the lookup began; one that is said to
+ * be an object is said to be that of its generation; a registration is
  * freed once, and nobody frees the next tenant; of two that revoke one wins;
  * nothing of a dead session stays.
  * Memory order: steps happen in program order.  Each field is stored with
@@ -33,6 +36,9 @@
  *   MUT_SAME_AGAIN     an entry's next tenant has the same generation
  *   MUT_BLIND_RECLAIM  glexd does not ask whether an endpoint's entry is valid
  *   MUT_NO_RECLAIM     glexd leaves what the dead had
+ *   MUT_WAY_FIRST      a region is said to be an object before it is said which
+ *   MUT_MAP_FIRST      the reader looks which object it is before whether it is one
+ *   MUT_NO_TURNS       a region that gets another way may be revoked meanwhile
  */
 #ifndef EACH
 #define EACH 1 /* registrations of each thread */
@@ -48,10 +54,20 @@
 #else
 #define RIVALS 0
 #endif
-#define MINE (1 + SIBLINGS + RIVALS)
+#ifdef BETTER
+#define BETTERS 1
+#else
+#define BETTERS 0
+#endif
+#define MINE (1 + SIBLINGS + RIVALS + BETTERS)
 
 byte stamp_generation, stamp_session; /* one word */
 byte valid, a, b, ep_num;
+#ifdef BETTER
+byte map;  /* of which generation the object is */
+byte way;  /* twice the generation; and 1: it is an object */
+bool lock; /* of session 1 */
+#endif
 
 bool killed;
 byte gone; /* threads of session 1 that have ended */
@@ -95,11 +111,37 @@ inline register(session, ep)
 		valid = g;
 #endif
 		a = g;
+#ifdef BETTER
+		map = 0;
+		way = 2 * g;
+#endif
 		b = g;
 		ep_num = ep;
 		valid = g
 	:: else -> skip
 	fi
+}
+
+/* Who revokes takes turns with who gives a region another way. */
+inline take_turn(session)
+{
+#ifdef BETTER
+	atomic {
+		session != 1 || !lock || killed;
+		lock = lock || session == 1
+	}
+#else
+	skip
+#endif
+}
+
+inline end_turn(session)
+{
+#ifdef BETTER
+	lock = lock && session != 1
+#else
+	skip
+#endif
 }
 
 /* emu_mmt_find(); found, and what it says. */
@@ -110,6 +152,15 @@ inline find(gen)
 	if
 	:: found ->
 		x = a;
+#ifdef BETTER
+#ifdef MUT_MAP_FIRST
+		m = map;
+		w = way;
+#else
+		w = way;
+		m = map;
+#endif
+#endif
 		y = b;
 		e = ep_num;
 		s = stamp_session;
@@ -120,6 +171,11 @@ inline find(gen)
 	fi;
 	d_step {
 		assert(!found || (x == gen && y == gen && e == endpoint[gen] && !was_over));
+#ifdef BETTER
+		assert(!found || (w / 2 == gen && (w % 2 == 0 || m == gen)));
+		w = 0;
+		m = 0;
+#endif
 		x = 0;
 		y = 0;
 		was_over = false
@@ -159,6 +215,7 @@ inline invalidate(gen)
 
 inline revoke(gen, session, ep)
 {
+	take_turn(session);
 	find(gen);
 	if
 	:: found && s == session && e == ep ->
@@ -173,12 +230,50 @@ inline revoke(gen, session, ep)
 		fi
 #endif
 	:: else -> skip
-	fi
+	fi;
+	end_turn(session)
 }
+
+/* emu_mmt_map() of what emu_mmt_at() gave. */
+#ifdef BETTER
+proctype better()
+{
+	byte g, x, y, e, s, w, m;
+	bool found, was_over;
+
+	{
+		if
+		:: handle0 != 0 ->
+			g = handle0;
+#ifndef MUT_NO_TURNS
+			take_turn(1);
+#endif
+			find(g);
+			if
+			:: found ->
+#ifdef MUT_WAY_FIRST
+				way = 2 * g + 1;
+				map = g;
+#else
+				map = g;
+				way = 2 * g + 1;
+#endif
+			:: else -> skip
+			fi;
+#ifndef MUT_NO_TURNS
+			end_turn(1)
+#endif
+		:: skip
+		fi
+	} unless { killed };
+	gone++
+}
+#endif
 
 proctype thread(byte session; byte ep)
 {
 	byte g, x, y, e, s, n;
+	byte w, m;
 	bool won, found, was_over;
 
 	{
@@ -212,7 +307,7 @@ proctype thread(byte session; byte ep)
 
 proctype rival()
 {
-	byte g, x, y, e, s;
+	byte g, x, y, e, s, w, m;
 	bool won, found, was_over;
 
 	{
@@ -228,7 +323,7 @@ proctype rival()
 
 proctype reader()
 {
-	byte g, x, y, e, s;
+	byte g, x, y, e, s, w, m;
 	bool found, was_over;
 
 	do
@@ -254,6 +349,7 @@ proctype glexd()
 	fi;
 #endif
 #ifdef CLOSE
+	take_turn(1);
 	d_step {
 		g = stamp_generation;
 		s = stamp_session
@@ -282,6 +378,7 @@ proctype glexd()
 		fi
 	:: else -> skip
 	fi;
+	end_turn(1);
 #endif
 	gone == MINE;
 #ifndef MUT_NO_RECLAIM
@@ -314,6 +411,9 @@ init
 #endif
 #ifdef RIVAL
 		run rival();
+#endif
+#ifdef BETTER
+		run better();
 #endif
 #ifdef READER
 		run reader();

@@ -55,8 +55,10 @@ static glex_ret_t try_register(struct glex_rcache *rc, struct rcache_plan *plan)
 	rcache_unlock(rc);
 	if (plan->id == RCACHE_NONE)
 		return GLEX_NO_MEM_RESOURCE;
-	ret = glex_register_mem(&rc->ep->pub, (void *)(uintptr_t)plan->start, plan->end - plan->start,
-				(int32_t)plan->rights, &mh);
+	ret = glexi_is_lost(rc->dev)
+		      ? GLEX_SYS_ERR
+		      : rc->dev->ops->mem_register(rc->ep, (void *)(uintptr_t)plan->start, plan->end - plan->start,
+						   (int32_t)plan->rights | GLEXI_MEM_KEPT, &mh);
 	if (ret != GLEX_SUCCESS) {
 		give_back(rc, plan);
 		return ret;

@@ -147,6 +147,7 @@ static bool enter_shared(struct nic_device *dev, struct emu_region *region, cons
 /* ---- for atomic operations ------------------------------------------------------ */
 
 _Static_assert(GLEX_MEM_ATOMIC == EMU_ACCESS_ATOMIC, "one flag for the program and the table");
+_Static_assert(GLEXI_MEM_KEPT == EMU_ACCESS_KEPT, "one flag for the layers above and the table");
 
 /* NULL: all of it lies in one object, or is made to; else why not. */
 static const char *open_to_atomics(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
@@ -211,7 +212,7 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 		.pid = dev->welcome.pid,
 		.session = dev->welcome.session,
 		.ep_num = ep->attr.num,
-		.access = (uint32_t)flag & (GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC),
+		.access = (uint32_t)flag & (GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC | EMU_ACCESS_KEPT),
 		.way = EMU_WAY_ATTACH,
 		.kind = EMU_KIND_PRIVATE,
 	};
@@ -233,6 +234,57 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 	return GLEX_NO_MEM_RESOURCE;
 }
 
+static bool has_object(const struct emu_region *region)
+{
+	return region->kind == EMU_KIND_FILE || region->kind == EMU_KIND_ADOPTED;
+}
+
+/* ---- a better way ---------------------------------------------------------------- */
+
+/* Whether a region that has none may get an object while it is registered. */
+static bool may_be_remapped(const struct emu_region *region)
+{
+	return region->kind == EMU_KIND_PRIVATE && !(region->access & EMU_ACCESS_KEPT) &&
+	       region->len >= glexi_cfg()->adopt_min;
+}
+
+/* Under dev->lock, so that nobody revokes it. */
+static bool remap(struct nic_device *dev, uint32_t index)
+{
+	struct emu_region region;
+	struct nic_file *file;
+	struct nic_vma vma;
+
+	if (!emu_mmt_at(dev->nic, index, &region) || region.session != dev->welcome.session ||
+	    !may_be_remapped(&region) || !nic_file_look(dev, region.addr, region.len, &vma) || !is_adopted(&vma))
+		return false;
+	file = nic_file_get(dev, &vma);
+	if (!file)
+		return false;
+	emu_mmt_map(&region, file->id, (int64_t)(region.addr - vma.start), EMU_KIND_ADOPTED);
+	file->regions++;
+	return true;
+}
+
+void nic_mem_remap(struct nic_device *dev, uint64_t addr, uint64_t end)
+{
+	struct emu_region region;
+	unsigned remapped = 0;
+
+	for (uint32_t i = 0; i < EMU_MMT_UNITS; i++) {
+		if (!emu_mmt_at(dev->nic, i, &region) || region.addr >= end || addr >= region.addr + region.len)
+			continue;
+		pthread_mutex_lock(&dev->lock);
+		remapped += remap(dev, i);
+		pthread_mutex_unlock(&dev->lock);
+	}
+	if (remapped)
+		glexi_info("adopted: %u regions at %#llx are mapped by peers from now on, under the handles they have",
+			   remapped, (unsigned long long)addr);
+}
+
+/* ---- deregistering --------------------------------------------------------------- */
+
 /* As emu_mmt_revoke; the object of a file and the quota are told. */
 static bool leave(struct nic_ep *nep, uint64_t handle)
 {
@@ -243,12 +295,12 @@ static bool leave(struct nic_ep *nep, uint64_t handle)
 
 	if (!emu_mmt_find(dev->nic, handle, &region))
 		return false;
-	if (region.kind != EMU_KIND_FILE && region.kind != EMU_KIND_ADOPTED) {
+	if (!has_object(&region) && !may_be_remapped(&region)) {
 		left = emu_mmt_revoke(dev->nic, handle, session, num);
 	} else {
 		pthread_mutex_lock(&dev->lock);
-		left = emu_mmt_revoke(dev->nic, handle, session, num);
-		if (left)
+		left = emu_mmt_find(dev->nic, handle, &region) && emu_mmt_revoke(dev->nic, handle, session, num);
+		if (left && has_object(&region))
 			nic_file_put(dev, region.map);
 		pthread_mutex_unlock(&dev->lock);
 	}

@@ -296,10 +296,11 @@ static void ep_destroy(struct glexi_ep *ep)
 	struct nic_ep *nep = ep->be;
 	struct nic_device *dev = nep->dev;
 	struct emu_ctl_msg msg = {.port = {.ep_num = ep->attr.num}};
+	bool drained = !glexi_is_lost(ep->dev) && nic_drain(ep);
 
-	if (!glexi_is_lost(ep->dev) && nic_drain(ep))
+	pthread_mutex_lock(&dev->lock); /* its regions go with it, and are not given another way meanwhile */
+	if (drained)
 		nic_ctl_call(&dev->ctl, EMU_CTL_PORT_CLOSE, &msg, -1, NULL);
-	pthread_mutex_lock(&dev->lock);
 	if (!LIST_EMPTY(&dev->files) && !glexi_is_lost(ep->dev))
 		nic_files_recount(dev);
 	pthread_mutex_unlock(&dev->lock);

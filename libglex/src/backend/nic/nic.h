@@ -224,6 +224,8 @@ void nic_quota_give_all(struct nic_ep *nep);
 glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
 glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh);
 enum glexi_mem_tie nic_mem_tie(struct glexi_ep *ep, glex_mem_handle_t mh);
+/* [addr, end) was adopted: regions there that were reached by attach are mapped by peers from now on. */
+void nic_mem_remap(struct nic_device *dev, uint64_t addr, uint64_t end);
 
 /* alloc.c: memory that is shareable from the start */
 glex_ret_t nic_alloc(struct glexi_device *dev, uint64_t len, const struct glexi_alloc_wish *wish, void **addr_p);

@@ -4,15 +4,20 @@
  *
  * Adopting it: peers then map it.  Memory that is not private any more behaves
  * like it only if munmap and madvise are seen, so this is done if a monitor of
- * memwatch.h sees them, or if GLEX_ADOPT=always says that it does no harm.
+ * memwatch.h sees them, or if GLEX_ADOPT=always says that it does no harm.  The
+ * regions that are over it already get the better way too, under their handles;
+ * but not those of a registration cache, which knows what it has to watch by the
+ * way a region had when it was registered, and registers anew.
  *
  * Huge pages: attach copies three times as fast out of them.  MADV_COLLAPSE puts
  * the whole 2 MiB units of a region into huge pages in place; nobody notices but
- * by the time it takes, so it is done once for a region: at the request of the
- * registration cache, when the same bytes are registered for the n-th time, or
- * when peers have moved all of a region so often.  Who moves by attach counts
- * pages in the owner's memory table; the owner looks there while it waits.  Only
- * for memory of no file: what a file's pages are is not ours to decide.
+ * by the time it takes, so it is done once for a region.  Only for memory of no
+ * file: what a file's pages are is not ours to decide.
+ *
+ * When: at the request of the registration cache, when the same bytes are
+ * registered for the n-th time, or when peers have moved all of a region so often.
+ * Who moves by attach counts pages in the owner's memory table; the owner looks
+ * there while it waits.
  */
 #include "backend/nic/nic.h"
 
@@ -154,6 +159,7 @@ bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool
 		return false;
 	if (quiet && adopt(dev, at, at + len)) {
 		start_anew(dev, at, len);
+		nic_mem_remap(dev, at, at + len);
 		return true;
 	}
 	if (glexi_cfg()->huge_pages)
@@ -183,7 +189,7 @@ static bool is_hot(struct nic_device *dev, uint32_t index, struct emu_region *re
 	uint32_t used = atomic_load_explicit(&dev->nic->used[index], memory_order_relaxed); /* relaxed: a number */
 
 	if (used == 0 || !emu_mmt_at(dev->nic, index, region) || region->session != dev->welcome.session ||
-	    region->way != EMU_WAY_ATTACH || region->len < HUGE)
+	    region->way != EMU_WAY_ATTACH || region->len < lesser(HUGE, glexi_cfg()->adopt_min))
 		return false;
 	enough = (region->len / PAGE + 1) * glexi_cfg()->promote_after;
 	/* relaxed: numbers; the one who takes it down is the one who acts */
@@ -202,5 +208,6 @@ void nic_mem_tend(struct nic_device *dev)
 	atomic_store_explicit(&dev->tended, attached, memory_order_relaxed); /* relaxed: see above */
 	for (i = 0; i < EMU_MMT_UNITS; i++)
 		if (is_hot(dev, i, &region))
-			nic_mem_promote(dev->dev, (void *)(uintptr_t)region.addr, region.len, false);
+			nic_mem_promote(dev->dev, (void *)(uintptr_t)region.addr, region.len,
+					!(region.access & EMU_ACCESS_KEPT));
 }

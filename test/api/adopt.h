@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* adopt.h - what the tests of adopted memory have in common. */
+#ifndef TEST_ADOPT_H
+#define TEST_ADOPT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "test/lib/helper.h"
+
+#define RW   (GLEX_MEM_READ | GLEX_MEM_WRITE)
+#define PAGE ((size_t)4096)
+#define LEN  ((size_t)1 << 18)
+
+static inline unsigned char *pages(size_t len)
+{
+	unsigned char *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(base, MAP_FAILED);
+	return base;
+}
+
+/* The mapping that holds addr is shared. */
+static inline bool is_shared(const void *addr)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long from, to;
+	bool shared = false;
+	char line[512], mode[5];
+
+	ck_assert_ptr_nonnull(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) == 3 && (uintptr_t)addr >= from &&
+		    (uintptr_t)addr < to)
+			shared = mode[3] == 's';
+	fclose(maps);
+	return shared;
+}
+
+/* Registers it as often as makes it hot, the last one stays. */
+static inline glex_mem_handle_t make_hot(struct side *side, void *addr, size_t len)
+{
+	glex_mem_handle_t mh;
+	int i;
+
+	for (i = 0; i < 7; i++) {
+		OK(glex_register_mem(side->ep, addr, len, RW, &mh));
+		OK(glex_deregister_mem(side->ep, mh));
+	}
+	OK(glex_register_mem(side->ep, addr, len, RW, &mh));
+	return mh;
+}
+
+static inline void open_adopting(struct side *side, const char *when)
+{
+	setenv("GLEX_ADOPT", when, 1);
+	side_open(side, GLEX_EP_TYPE_FAST, 0, false);
+}
+
+#endif /* TEST_ADOPT_H */
