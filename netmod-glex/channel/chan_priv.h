@@ -25,6 +25,7 @@
 #define GLEXCH_BATCH	     32	    /* MPs, and events, handled in one round */
 #define GLEXCH_NESTED_MPS    256u   /* MPs a nested round may leave undiscarded */
 #define GLEXCH_TICK_MASK     0x3ffu /* in one of so many rounds: error requests, and a few connections looked after */
+#define GLEXCH_SILENT	     250u   /* visits of the hand, after which a peer is asked for: some milliseconds */
 #define GLEXCH_AHEAD	     4096u  /* packets that can be under way before the next in order: more than any grant */
 #define GLEXCH_NONE	     0xffffffffu
 
@@ -229,6 +230,7 @@ struct glexch_conn {
 	uint8_t delivering;
 	uint8_t tx_start;      /* credits that are not given back */
 	uint8_t to_say;	       /* enum glexch_say */
+	uint8_t silent;	       /* visits of the hand since it was heard of, up to GLEXCH_SILENT */
 	uint16_t er_mark;      /* tx_seq when its traffic was looked at last */
 	uint16_t bound : 1;    /* user is known */
 	uint16_t draining : 1; /* no credits are returned any more */

@@ -384,7 +384,9 @@ void glexch_conn_fail_all(struct glexch *ch, const char *why)
 
 /*
  * Who only waits posts nothing, and so would never hear from the network that a
- * peer is gone: one bucket after the other is asked for.  (Those for whom
+ * peer is gone: one bucket after the other is asked for.  Only who has been silent
+ * for a while: others live, or say goodbye, and what is asked of them then may
+ * come when they have gone.  (Those for whom
  * something is queued are asked for more often: they wait for credits.)
  */
 static void glexch_conn_feel(struct glexch *ch)
@@ -394,7 +396,7 @@ static void glexch_conn_feel(struct glexch *ch)
 	while (conn) {
 		struct glexch_conn *next = conn->hash_next;
 
-		if (conn->bound && !(conn->slow & GLEXCH_SLOW_FAILED))
+		if (conn->bound && conn->silent == GLEXCH_SILENT && !(conn->slow & GLEXCH_SLOW_FAILED))
 			glexch_sr_probe(conn);
 		if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 			return; /* the list may have changed */
@@ -415,6 +417,7 @@ void glexch_conn_tend(struct glexch *ch)
 		for (; conn; conn = conn->hash_next) {
 			if (conn->slow & GLEXCH_SLOW_FAILED)
 				continue;
+			conn->silent = conn->hot ? 0 : (uint8_t)(conn->silent + (conn->silent < GLEXCH_SILENT));
 			glexch_credit_cool(conn);
 			glexch_er_cool(conn);
 			if ((conn->slow & GLEXCH_SLOW_QUEUE) && conn->bound)

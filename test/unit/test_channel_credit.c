@@ -203,12 +203,12 @@ START_TEST(waiting__peer_dies__is_learnt)
 	open_end(0, 1);
 	send_message(a, 10);
 	settle(a, &procs[1].main_end);
-	steps(140000); /* twice round all peers */
+	steps(1200000); /* until it is asked for, more than once */
 	ck_assert_int_eq(a->failed, 0);
 	fake_kill(procs[1].card.addr);
 	glexch_close(procs[1].ch);
 	procs[1].ch = NULL;
-	steps(140000);
+	steps(1200000);
 	ck_assert_int_eq(a->failed, 1);
 	stop();
 }
