@@ -30,6 +30,7 @@
 #define WINDOW	   8	  /* messages of a stream that are queued */
 #define BURST	   4	  /* messages of a stream sent in one turn */
 #define BODY_MOST  40000  /* ten blocks */
+#define RING	   16384  /* bytes: it wraps all the time */
 #define OFFERS	   3	  /* of a stream at a time */
 #define OFFER_MOST 150000 /* bytes */
 
@@ -106,10 +107,16 @@ struct link {
 struct worker;
 typedef void (*main_fn)(struct worker *w);
 
-/* What channels have to share: a lot, little, as little as possible. */
+/* What channels have to share: a lot, little, as little as possible; and rings for all, or for some in turn. */
 static const struct pool {
 	uint32_t credits, blocks;
-} pools[] = {{64, 32}, {8, 8}, {1, 4}};
+	uint32_t er_max;
+	enum glexch_mode mode;
+} pools[] = {{64, 32, 0, GLEXCH_MODE_SR},
+	     {8, 8, 0, GLEXCH_MODE_SR},
+	     {1, 4, 0, GLEXCH_MODE_SR},
+	     {16, 8, WORKERS, GLEXCH_MODE_ER},
+	     {8, 8, 1, GLEXCH_MODE_AUTO}};
 
 #define POOLS (int)(sizeof(pools) / sizeof(pools[0]))
 
@@ -379,6 +386,9 @@ static void open_channel(struct worker *w)
 		.block_size = 4096,
 		.sharers = WORKERS,
 		.header = sizeof(struct header),
+		.mode = w->pool->mode,
+		.er_max = w->pool->er_max,
+		.er_bytes = RING,
 	};
 	char card[GLEXCH_CARD_MAX];
 
