@@ -3,12 +3,14 @@
 #
 # install-into.sh MPICH_SRC - puts the netmod "glex" into an MPICH source tree.
 #
-# MPICH needs no patch and no autogen for it:
+# MPICH needs no autogen for it:
 #
 #   netmod/glex/   <- all of glue/*.[ch] and channel/*.[ch], flat.  configure asks only whether
 #                     the directory is there before it accepts --with-device=ch3:nemesis:glex,tcp
 #   netmod/none/none.c <- one #include of ../glex/glex_all.c.  none.c is part of every
 #                     ch3:nemesis build, so no Makefile has to change.
+#   include/mpid_coll.h <- #include of glue/glex_hook.h around its functions: some collectives ask
+#                     the netmod first, if it is in use
 #
 # It may be run again at any time: only files whose content differs are written, so that make
 # rebuilds what is needed and nothing else.
@@ -18,6 +20,8 @@ prog=install-into.sh
 begin='/* glex netmod: begin (written by install-into.sh) */'
 end='/* glex netmod: end */'
 include='#include "../glex/glex_all.c"'
+hook='#include "../channels/nemesis/netmod/glex/glex_hook.h"'
+hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
 {
@@ -54,15 +58,18 @@ check_source_tree()
 		die "this MPICH has no ch3:nemesis ($nem_path is absent); 3.0 to 5.0 have it"
 	[ -f "$none_c" ] ||
 		die "$none_c is absent; is the tree complete? unpack the release again"
-	if [ ! -w "$netmod" ] || [ ! -w "$none_c" ]; then
+	[ -f "$coll_h" ] ||
+		die "$coll_h is absent; is the tree complete? unpack the release again"
+	if [ ! -w "$netmod" ] || [ ! -w "$none_c" ] || [ ! -w "$coll_h" ]; then
 		die "$netmod cannot be written; unpack MPICH where you may write"
 	fi
 }
 
 check_own_sources()
 {
-	[ -f "$from/glue/glex_all.c" ] ||
-		die "$from/glue/glex_all.c is absent; this is not the complete netmod"
+	for f in glex_all.c glex_hook.h; do
+		[ -f "$from/glue/$f" ] || die "$from/glue/$f is absent; this is not the complete netmod"
+	done
 	# Flat means: a name in both directories would overwrite its namesake.
 	twice=$(for f in "$from"/glue/*.[ch] "$from"/channel/*.[ch]; do
 		[ ! -f "$f" ] || basename "$f"
@@ -109,11 +116,47 @@ hook_in()
 	changed=$((changed + 1))
 }
 
+# Before the first function and behind the last, of which the header's #endif tells.
+hook_collectives()
+{
+	! grep -qF "$hook" "$coll_h" || return 0
+	for f in $hooked; do
+		grep -q "MPIR_${f}_impl(" "$coll_h" ||
+			die "$coll_h does not call MPIR_${f}_impl; is this an MPICH newer than 5.0?"
+	done
+	awk -v b="$begin" -v e="$end" -v hook="$hook" -v hooked="$hooked" '
+		{ line[NR] = $0 }
+		!first && /^static inline/ { first = NR }
+		/^#endif/ { last = NR }
+		END {
+			for (i = 1; i <= NR; i++) {
+				if (i == first) printf "\n%s\n%s\n%s\n", b, hook, e
+				if (i == last) {
+					printf "\n%s\n", b
+					n = split(hooked, f, " ")
+					for (k = 1; k <= n; k++) printf "#undef MPIR_%s_impl\n", f[k]
+					print e
+				}
+				print line[i]
+			}
+		}
+	' "$coll_h" >"$coll_h.glex-new"
+	mv "$coll_h.glex-new" "$coll_h"
+	changed=$((changed + 1))
+}
+
 take_out()
 {
 	rm -rf "$netmod/glex"
-	grep -qF "$include" "$none_c" || return 0
-	# The three lines and the empty line before them.
+	take_out_of "$none_c" "$include"
+	take_out_of "$coll_h" "$hook"
+}
+
+# take_out_of FILE LINE
+take_out_of()
+{
+	grep -qF "$2" "$1" || return 0
+	# The lines from mark to mark and the empty line before them.
 	awk -v b="$begin" -v e="$end" '
 		$0 == b { skipping = 1; held = 0; next }
 		skipping { if ($0 == e) skipping = 0; next }
@@ -121,8 +164,8 @@ take_out()
 		$0 == "" { held = 1; next }
 		{ print }
 		END { if (held) print "" }
-	' "$none_c" >"$none_c.glex-new"
-	mv "$none_c.glex-new" "$none_c"
+	' "$1" >"$1.glex-new"
+	mv "$1.glex-new" "$1"
 }
 
 quiet=
@@ -145,6 +188,7 @@ done
 nem_path=src/mpid/ch3/channels/nemesis
 netmod=$mpich/$nem_path/netmod
 none_c=$netmod/none/none.c
+coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 changed=0
 
 check_source_tree
@@ -157,6 +201,7 @@ check_own_sources
 copy_sources
 remove_stale
 hook_in
+hook_collectives
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"
 else

@@ -356,7 +356,8 @@ struct glex_group_card {
  * joined they may begin; a member must not begin before all have opened.
  * One thread at a time uses a group.
  * glex_group_open: as glex_create_ep and glex_register_mem.
- * glex_group_join: GLEX_INVALID_PARAM: no such tree, joined already, or not our card at `me`.
+ * glex_group_join: GLEX_INVALID_PARAM: no such tree, joined already, or not our card at `me`;
+ * GLEX_NO_MEM_RESOURCE: no memory for what collectives need.  Only neighbours' cards are kept.
  */
 glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, glex_group_t *group,
 			   struct glex_group_card *card);
@@ -389,7 +390,8 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
  * Waits until what was begun has ended; timeout in milliseconds as for
  * glex_receive_mp.  GLEX_NO_MP: it has not.  GLEX_INVALID_PARAM: nothing was begun.
  * GLEX_SYS_ERR: it never will, for a member is gone, which every member learns within
- * seconds of waiting; only glex_group_close is left to do.
+ * seconds of waiting, or of calling this with timeout 0 all the time; only glex_group_close
+ * is left to do.
  */
 glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
 

@@ -171,6 +171,11 @@ void glexch_describe(const struct glexch *ch, struct glex_ep_attr *ep, uint64_t 
 	*pool_p = (uint64_t)(ch->tx.count + ch->rx.count) * ch->block_size;
 }
 
+glex_device_handle_t glexch_device(struct glexch *ch)
+{
+	return ch->dev;
+}
+
 /* ---- card ---------------------------------------------------------------- */
 
 void glexch_card_format(const struct glexch *ch, char card[GLEXCH_CARD_MAX])

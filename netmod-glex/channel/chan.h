@@ -232,6 +232,9 @@ const struct glexch_stats *glexch_stats(struct glexch *ch);
 /* The endpoint as it was made, and the bytes of the pool of blocks. */
 void glexch_describe(const struct glexch *ch, struct glex_ep_attr *ep, uint64_t *pool_p);
 
+/* What it opened, good until glexch_close: for endpoints besides the channel's. */
+glex_device_handle_t glexch_device(struct glexch *ch);
+
 /* ---- zero copy ----------------------------------------------------------- */
 
 #define GLEXCH_REGION_BYTES ((uint64_t)1 << 31) /* what one region covers of a buffer: offsets have 32 bits */

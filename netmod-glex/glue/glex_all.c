@@ -24,3 +24,5 @@
 #include "glex_poll.c"
 #include "glex_lmt.c"
 #include "glex_stats.c"
+#include "glex_coll_op.c"
+#include "glex_coll.c"

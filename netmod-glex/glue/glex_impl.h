@@ -43,7 +43,14 @@ struct MPID_nem_glex_stats {
 	uint64_t packed;   /* of them, not contiguous at the sender */
 	uint64_t copied;   /* to memory that peers can reach */
 	uint64_t streamed; /* because they could not be registered */
+	uint64_t coll[3];  /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
+	uint64_t coll_trees, coll_refused;
 };
+
+enum MPID_nem_glex_coll_kind { MPID_NEM_GLEX_BARRIER, MPID_NEM_GLEX_BCAST, MPID_NEM_GLEX_REDUCE };
+
+/* GLEX_MPI_COLL: among which ranks the NICs run collectives. */
+enum MPID_nem_glex_coll_where { MPID_NEM_GLEX_COLL_OFF, MPID_NEM_GLEX_COLL_NODES, MPID_NEM_GLEX_COLL_ALL };
 
 struct MPID_nem_glex {
 	struct glexch *ch; /* NULL outside of init ... finalize */
@@ -59,6 +66,12 @@ struct MPID_nem_glex {
 	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_bounce *bounces;
 	struct MPID_nem_glex_wait *waits; /* I4 */
+	enum MPID_nem_glex_coll_where coll_where;
+	enum glex_group_shape coll_shape;
+	uint32_t coll_degree;
+	uint32_t coll_after;		      /* so many eligible calls make a tree */
+	uint32_t coll_packets;		      /* the longest has so many */
+	struct MPID_nem_glex_tree *coll_busy; /* those with operations */
 	struct MPID_nem_glex_stats stats;
 };
 
@@ -219,5 +232,30 @@ int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req);
 void MPID_nem_glex_lmt_retry(void);
 void MPID_nem_glex_lmt_release(MPIR_Request *req);
 void MPID_nem_glex_lmt_finalize(void);
+
+/* ---- glex_coll.c --------------------------------------------------------- */
+
+int MPID_nem_glex_coll_init(void);
+void MPID_nem_glex_coll_finalize(void);
+int MPID_nem_glex_coll_poll(void);
+
+/* ---- glex_coll_op.c ------------------------------------------------------ */
+
+/* An MPI reduction in the NIC's terms. */
+struct MPID_nem_glex_operand {
+	uint8_t size;	/* of a value in memory, */
+	uint8_t extent; /* and of one with all that belongs to it */
+	uint8_t is_signed;
+	uint8_t pair; /* with the index of an int behind it */
+	enum glex_coll_reduce_data_bits bits;
+	enum glex_coll_reduce_op op;
+};
+
+/* False: the NIC cannot do it. */
+int MPID_nem_glex_operand(MPI_Datatype type, MPI_Op op, struct MPID_nem_glex_operand *operand);
+void MPID_nem_glex_operand_load(const struct MPID_nem_glex_operand *operand, const void *buf, uint32_t count,
+				union glex_coll_data_loc *units);
+void MPID_nem_glex_operand_store(const struct MPID_nem_glex_operand *operand, const union glex_coll_data_loc *units,
+				 uint32_t count, void *buf);
 
 #endif /* MPID_NEM_GLEX_IMPL_H */

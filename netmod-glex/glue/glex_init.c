@@ -100,6 +100,11 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	if (glex_config_uint("GLEX_EAGER_MAX_MSG_SIZE", &eager) == GLEX_SUCCESS)
 		MPID_nem_glex.eager_max = (intptr_t)eager;
 	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
+	MPID_nem_glex.coll_where = (enum MPID_nem_glex_coll_where)MPID_nem_glex_setting("GLEX_MPI_COLL", 2);
+	MPID_nem_glex.coll_shape = (enum glex_group_shape)MPID_nem_glex_setting("GLEX_MPI_COLL_SHAPE", 1);
+	MPID_nem_glex.coll_degree = MPID_nem_glex_setting("GLEX_MPI_COLL_DEGREE", GLEX_COLL_MAX_BRANCH_DEGREE);
+	MPID_nem_glex.coll_after = MPID_nem_glex_setting("GLEX_MPI_COLL_AFTER", UINT32_MAX);
+	MPID_nem_glex.coll_packets = MPID_nem_glex_setting("GLEX_MPI_COLL_PACKETS", INT32_MAX);
 }
 
 /* Says what could not be had, and what helps; libglex has named the cause before. */
@@ -144,6 +149,8 @@ int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_
 		MPID_nem_glex_refused(pg_rank, ret);
 	MPIR_ERR_CHKANDJUMP1(ret != GLEX_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "%s", glex_error_str(ret));
 	MPID_nem_glex_stats_init();
+	mpi_errno = MPID_nem_glex_coll_init();
+	MPIR_ERR_CHECK(mpi_errno);
 	mpi_errno = MPID_nem_glex_get_business_card(pg_rank, bc_val_p, val_max_sz_p);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
@@ -198,6 +205,7 @@ int MPID_nem_glex_finalize(void)
 {
 	if (!MPID_nem_glex.ch)
 		return MPI_SUCCESS;
+	MPID_nem_glex_coll_finalize();
 	MPID_nem_glex_drain();
 	MPID_nem_glex_stats_print();
 	MPID_nem_glex_await_nothing();

@@ -35,6 +35,8 @@ int MPID_nem_glex_poll(int in_blocking_poll)
 	int mpi_errno = MPI_SUCCESS;
 	int done = glexch_progress(MPID_nem_glex.ch);
 
+	if (MPID_nem_glex.coll_busy && done >= 0)
+		done += MPID_nem_glex_coll_poll();
 	if (done)
 		MPID_nem_glex.idle = 0;
 	else

@@ -87,6 +87,11 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 		"  registration cache hits %" PRIu64 ", misses %" PRIu64 "; rendezvous that found no room %" PRIu64
 		", packed %" PRIu64 ", copied %" PRIu64 ", streamed %" PRIu64 "\n",
 		st->cache_hits, st->cache_misses, st->expose_refused, mpi->packed, mpi->copied, mpi->streamed);
+	MPID_nem_glex_say(text,
+			  "  collectives by the NIC: barriers %" PRIu64 ", broadcasts %" PRIu64 ", reductions %" PRIu64
+			  "; trees %" PRIu64 ", refused %" PRIu64 "\n",
+			  mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST],
+			  mpi->coll[MPID_NEM_GLEX_REDUCE], mpi->coll_trees, mpi->coll_refused);
 }
 
 /* In one piece, so that the tables of the ranks do not mix. */
@@ -128,6 +133,11 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_rendezvous_copied", OF_MPI(copied), 1,
 	 "rendezvous whose data had to be copied to where peers can reach it"},
 	{"glex_rendezvous_streamed", OF_MPI(streamed), 1, "rendezvous whose data could not be registered"},
+	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), 1, "barriers run by the NIC"},
+	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), 1, "broadcasts run by the NIC"},
+	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), 1, "reductions run by the NIC"},
+	{"glex_coll_trees", OF_MPI(coll_trees), 1, "communicators that have a tree of NICs"},
+	{"glex_coll_refused", OF_MPI(coll_refused), 1, "communicators for which some rank had no room for one"},
 	{"glex_sr_mps", CHANNEL(sent[GLEXCH_WAY_SR_MP]), GLEXCH_SIZES, "mini-packets with data"},
 	{"glex_sr_mp_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_MP]), 1, "bytes sent in them"},
 	{"glex_sr_blocks", CHANNEL(sent[GLEXCH_WAY_SR_BLOCK]), GLEXCH_SIZES, "blocks sent"},

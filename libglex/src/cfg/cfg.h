@@ -40,6 +40,9 @@ enum glexi_adopt { GLEXI_ADOPT_AUTO, GLEXI_ADOPT_ALWAYS, GLEXI_ADOPT_NEVER };
 /* GLEX_MPI_CHANNEL; the same numbers as enum glexch_mode. */
 enum glexi_mpi_channel { GLEXI_MPI_CHANNEL_AUTO, GLEXI_MPI_CHANNEL_SR, GLEXI_MPI_CHANNEL_ER };
 
+/* GLEX_MPI_COLL; the same numbers as enum MPID_nem_glex_coll_where. */
+enum glexi_mpi_coll { GLEXI_MPI_COLL_OFF, GLEXI_MPI_COLL_NODES, GLEXI_MPI_COLL_ALL };
+
 /* GLEX_SHARE_FILES. */
 enum glexi_share { GLEXI_SHARE_NO, GLEXI_SHARE_SEALED, GLEXI_SHARE_YES };
 
@@ -107,6 +110,11 @@ struct glexi_cfg {
 	uint64_t mpi_sr_credits;
 	uint64_t mpi_eager_max;
 	bool mpi_stats;
+	int mpi_coll;	    /* enum glexi_mpi_coll */
+	int mpi_coll_shape; /* enum glex_group_shape */
+	uint64_t mpi_coll_degree;
+	uint64_t mpi_coll_after;
+	uint64_t mpi_coll_packets;
 	uint64_t eager_max_msg_size; /* or GLEXI_CFG_UNSET */
 	bool use_zc_rndv;
 	bool bypass_er;

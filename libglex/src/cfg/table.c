@@ -38,6 +38,11 @@ static const char *const adopt[] = {
 static const char *const mpi_channels[] = {
 	[GLEXI_MPI_CHANNEL_AUTO] = "auto", [GLEXI_MPI_CHANNEL_SR] = "sr", [GLEXI_MPI_CHANNEL_ER] = "er", NULL};
 
+static const char *const mpi_colls[] = {
+	[GLEXI_MPI_COLL_OFF] = "off", [GLEXI_MPI_COLL_NODES] = "nodes", [GLEXI_MPI_COLL_ALL] = "all", NULL};
+
+static const char *const tree_shapes[] = {"kary", "knomial", NULL};
+
 static const char *const share_files[] = {
 	[GLEXI_SHARE_NO] = "no", [GLEXI_SHARE_SEALED] = "sealed", [GLEXI_SHARE_YES] = "yes", NULL};
 
@@ -182,6 +187,15 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "mark the endpoint's key as one of the large memory table; the emulated NIC has one table for all keys"),
 	SIZE("GLEX_EP_MEM_SIZE", ep_mem_size, "", 64 * K, 2 * G,
 	     "registered memory for the blocks of the shared channel, both directions together; goes before GLEX_MPI_SR_BLOCKS"),
+	ENUM("GLEX_MPI_COLL", mpi_coll, "nodes", mpi_colls,
+	     "which collectives of MPI the NICs run (barrier, and short broadcasts and reductions): none (off), those among ranks that share no memory, such as one of each node (nodes), or those of any communicator (all); the same in all processes of a job, as all of this name"),
+	ENUM("GLEX_MPI_COLL_SHAPE", mpi_coll_shape, "kary", tree_shapes, "shape of the tree that a communicator's NICs form"),
+	UINT("GLEX_MPI_COLL_DEGREE", mpi_coll_degree, "8", 2, 32, "branches",
+	     "children of a member of that tree (kary), or the base of its number's digits (knomial)"),
+	UINT("GLEX_MPI_COLL_AFTER", mpi_coll_after, "2", 1, 1000000000, "calls",
+	     "which such call on a communicator makes its tree, if it is one that may block; earlier ones are MPICH's"),
+	UINT("GLEX_MPI_COLL_PACKETS", mpi_coll_packets, "1", 1, 65536, "packets",
+	     "the longest such broadcast or reduction, in packets of 112 bytes or 6 numbers, of which a tree moves one at a time"),
 	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
 	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 

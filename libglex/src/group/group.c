@@ -20,25 +20,34 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MP_DATA	       112u
 #define SLICE_MS       200
 #define DEFAULT_DEGREE 8u
 #define MPQ_CAPACITY   64u
 #define GRACE	       4u /* slices between losing a neighbour and giving up */
+#define UNITS_MS       10000
+#define TESTS	       64u /* in one of so many without waiting: a look at the clock, and for bad news */
 
 enum what { NOTHING, BARRIER, BCAST, REDUCE };
+
+/* A member at the other end of a branch. */
+struct neighbour {
+	struct glex_group_card card;
+	bool inner; /* it has children */
+};
 
 struct glex_group {
 	glex_ep_handle_t up, down;
 	struct glex_group_card card;
 	glex_mem_handle_t mh;
 	uint64_t memory; /* what neighbours look for */
-	uint32_t n, me, parent, children;
-	uint32_t child[GLEX_COLL_MAX_BRANCH_DEGREE];
-	struct glex_group_card *cards; /* of all members; NULL: not joined */
-	bool inner[GLEX_COLL_MAX_BRANCH_DEGREE];
+	uint32_t n, me, children;
+	struct neighbour *near; /* the children, the parent, the root; NULL: not joined */
 	bool is_broken;
+	uint32_t tests, lost; /* waits without time, slices without a neighbour, since something was begun */
+	uint64_t looked_ms;
 	/* what was begun */
 	enum what what;
 	void *result; /* NULL: it is not wanted here */
@@ -96,25 +105,64 @@ glex_ret_t glex_group_close(glex_group_t group)
 		glex_destroy_ep(group->down);
 	if (group->up)
 		glex_destroy_ep(group->up);
-	free(group->cards);
+	free(group->near);
 	free(group);
 	return GLEX_SUCCESS;
 }
 
-static glex_ret_t find_place(struct glex_group *group, enum glex_group_shape shape, uint32_t degree)
+static struct neighbour *parent_of(const struct glex_group *group)
 {
-	uint32_t i, parent, below[GLEX_COLL_MAX_BRANCH_DEGREE], count;
+	return &group->near[group->children];
+}
+
+static struct neighbour *root_of(const struct glex_group *group)
+{
+	return &group->near[group->children + 1];
+}
+
+static glex_ret_t find_place(struct glex_group *group, const struct glex_group_card *cards, enum glex_group_shape shape,
+			     uint32_t degree)
+{
+	uint32_t i, parent, up, child[GLEX_COLL_MAX_BRANCH_DEGREE], below[GLEX_COLL_MAX_BRANCH_DEGREE], count;
 	glex_ret_t ret;
 
-	ret = glex_group_tree(shape, group->n, 0, degree, &parent, below, &count); /* nobody has more children */
+	ret = glex_group_tree(shape, group->n, 0, degree, &up, below, &count); /* nobody has more children */
 	if (ret == GLEX_SUCCESS)
-		ret = glex_group_tree(shape, group->n, group->me, degree, &group->parent, group->child,
-				      &group->children);
-	for (i = 0; ret == GLEX_SUCCESS && i < group->children; i++) {
-		ret = glex_group_tree(shape, group->n, group->child[i], degree, &parent, below, &count);
-		group->inner[i] = count != 0;
+		ret = glex_group_tree(shape, group->n, group->me, degree, &parent, child, &group->children);
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	group->near = calloc(group->children + 2, sizeof(*group->near));
+	if (!group->near)
+		return GLEX_NO_MEM_RESOURCE;
+	for (i = 0; i < group->children; i++) {
+		glex_group_tree(shape, group->n, child[i], degree, &up, below, &count);
+		group->near[i] = (struct neighbour){.card = cards[child[i]], .inner = count != 0};
 	}
-	return ret;
+	parent_of(group)->card = cards[parent];
+	root_of(group)->card = cards[0];
+	return GLEX_SUCCESS;
+}
+
+/*
+ * A request of no effect through each endpoint's collective unit, which is made for
+ * the first one: so that if there is no room for it, this is known before others
+ * rely on it.
+ */
+static glex_ret_t try_units(struct glex_group *group)
+{
+	glex_ep_handle_t ep[2] = {group->up, group->down};
+	struct glex_imm_mp_req req = {.flag = GLEX_FLAG_COLL};
+	unsigned char data[MP_DATA];
+	glex_ret_t ret = GLEX_SUCCESS;
+	uint32_t i, len;
+
+	for (i = 0; i < 2 && ret == GLEX_SUCCESS; i++) {
+		req.rmt_ep_addr = i ? group->card.down : group->card.up;
+		ret = glex_send_imm_mp(ep[i], &req, NULL);
+		if (ret == GLEX_SUCCESS)
+			ret = glex_receive_mp(ep[i], UNITS_MS, NULL, data, &len);
+	}
+	return ret == GLEX_NO_MP ? GLEX_SYS_ERR : ret;
 }
 
 glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *cards, uint32_t n, uint32_t me,
@@ -122,19 +170,19 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 {
 	glex_ret_t ret;
 
-	if (!group || !cards || group->cards || me >= n || cards[me].up.v != group->card.up.v ||
+	if (!group || !cards || group->near || me >= n || cards[me].up.v != group->card.up.v ||
 	    cards[me].down.v != group->card.down.v)
 		return GLEX_INVALID_PARAM;
 	group->n = n;
 	group->me = me;
-	ret = find_place(group, shape, degree ? degree : DEFAULT_DEGREE);
-	if (ret != GLEX_SUCCESS)
-		return ret;
-	group->cards = malloc(n * sizeof(*cards));
-	if (!group->cards)
-		return GLEX_NO_MEM_RESOURCE;
-	memcpy(group->cards, cards, n * sizeof(*cards));
-	return GLEX_SUCCESS;
+	ret = find_place(group, cards, shape, degree ? degree : DEFAULT_DEGREE);
+	if (ret == GLEX_SUCCESS)
+		ret = try_units(group);
+	if (ret != GLEX_SUCCESS) {
+		free(group->near);
+		group->near = NULL;
+	}
+	return ret;
 }
 
 /* ---- beginning ---------------------------------------------------------------- */
@@ -153,11 +201,11 @@ static glex_ret_t post_down(struct glex_group *group, enum what what)
 
 	for (i = 0; i < n; i++)
 		list[i] = (struct glex_imm_mp_req){
-			.rmt_ep_addr = group->cards[group->child[i]].down,
+			.rmt_ep_addr = group->near[i].card.down,
 			.coll_counter = 1,
 			.flag = down_flags(what) | (i == 0 ? GLEX_FLAG_COLL_SEQ_START : 0) |
 				(i + 1 == n ? GLEX_FLAG_COLL_SEQ_TAIL : 0) |
-				(group->inner[i] ? GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA : 0),
+				(group->near[i].inner ? GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA : 0),
 			.next = i + 1 < n ? &list[i + 1] : NULL,
 		};
 	return n ? glex_send_imm_mp(group->down, list, NULL) : GLEX_SUCCESS;
@@ -168,7 +216,7 @@ static glex_ret_t post_up(struct glex_group *group, enum what what, void *data, 
 {
 	bool root = group->me == 0;
 	struct glex_imm_mp_req req = {
-		.rmt_ep_addr = root ? group->card.down : group->cards[group->parent].up,
+		.rmt_ep_addr = root ? group->card.down : parent_of(group)->card.up,
 		.data = data,
 		.len = len,
 		.coll_counter = group->children + (root ? more : 0),
@@ -190,7 +238,7 @@ static glex_ret_t post_up(struct glex_group *group, enum what what, void *data, 
 static glex_ret_t post_data(struct glex_group *group, void *data, uint32_t len)
 {
 	struct glex_imm_mp_req req = {
-		.rmt_ep_addr = group->cards[0].up,
+		.rmt_ep_addr = root_of(group)->card.up,
 		.data = data,
 		.len = len,
 		.flag = GLEX_FLAG_COLL | GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA,
@@ -201,7 +249,7 @@ static glex_ret_t post_data(struct glex_group *group, void *data, uint32_t len)
 
 static glex_ret_t may_begin(const struct glex_group *group)
 {
-	if (!group || !group->cards)
+	if (!group || !group->near)
 		return GLEX_INVALID_PARAM;
 	if (group->is_broken)
 		return GLEX_SYS_ERR;
@@ -223,6 +271,8 @@ static glex_ret_t begin(struct glex_group *group, enum what what, void *data, ui
 		return GLEX_SYS_ERR;
 	}
 	group->what = what;
+	group->tests = group->lost = 0;
+	group->looked_ms = 0;
 	return GLEX_SUCCESS;
 }
 
@@ -287,9 +337,7 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 /* Each neighbour in turn: children, then the parent. */
 static const struct glex_group_card *neighbour(const struct glex_group *group, uint32_t i)
 {
-	if (i < group->children)
-		return &group->cards[group->child[i]];
-	return i == group->children && group->me ? &group->cards[group->parent] : NULL;
+	return i < group->children + (group->me != 0) ? &group->near[i].card : NULL;
 }
 
 static glex_ret_t tell_broken(struct glex_group *group)
@@ -341,28 +389,48 @@ static glex_ret_t finish(struct glex_group *group, void *data, uint32_t len)
 	return ret == GLEX_SUCCESS ? GLEX_SUCCESS : tell_broken(group); /* the others had begun something else */
 }
 
+/* How it stands after a wait of so many milliseconds for nothing. */
+static glex_ret_t still_well(struct glex_group *group, int32_t slice)
+{
+	unsigned char data[MP_DATA];
+	struct timespec now;
+	uint64_t now_ms;
+	uint32_t len;
+
+	if (!slice && ++group->tests % TESTS != 0)
+		return GLEX_NO_MP;
+	if (glex_receive_mp(group->up, 0, NULL, data, &len) != GLEX_NO_MP)
+		return tell_broken(group);
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	if (!group->looked_ms)
+		group->looked_ms = now_ms - (uint64_t)slice;
+	if (now_ms - group->looked_ms < SLICE_MS * 3 / 4)
+		return GLEX_NO_MP;
+	group->looked_ms = now_ms;
+	return !look_after(group) && ++group->lost > GRACE ? tell_broken(group) : GLEX_NO_MP;
+}
+
 glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
 {
 	unsigned char data[MP_DATA];
-	uint32_t len, lost = 0;
 	int32_t slice;
+	uint32_t len;
 	glex_ret_t ret;
 
 	if (!group || (group->what == NOTHING && !group->is_broken))
 		return GLEX_INVALID_PARAM;
+	if (group->is_broken)
+		return GLEX_SYS_ERR;
 	for (;;) {
-		if (group->is_broken)
-			return GLEX_SYS_ERR;
 		slice = timeout < 0 || timeout > SLICE_MS ? SLICE_MS : timeout;
 		ret = glex_receive_mp(group->down, slice, NULL, data, &len);
 		if (ret == GLEX_SUCCESS)
 			return finish(group, data, len);
+		if (ret == GLEX_NO_MP)
+			ret = still_well(group, slice);
 		if (ret != GLEX_NO_MP)
 			return ret;
-		if (glex_receive_mp(group->up, 0, NULL, data, &len) != GLEX_NO_MP)
-			return tell_broken(group);
-		if (slice && !look_after(group) && ++lost > GRACE)
-			return tell_broken(group);
 		if (timeout >= 0 && (timeout -= slice) == 0)
 			return GLEX_NO_MP;
 	}

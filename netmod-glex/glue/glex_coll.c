@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_coll.c - barrier, broadcast and reductions of MPI, run by the NICs.
+ *
+ *   communicator --- netmod_priv ---> tree ---> group (glex_ext.h), two endpoints of its own
+ *                                       |
+ *                                       +-----> operations: the first has begun, the others wait
+ *
+ * MPICH asks here first (glex_hook.h).  Whether the NICs do it is decided by what all
+ * ranks of the communicator know alike: its kind, the operation, the type, the bytes,
+ * and how many such calls it has seen.  The tree is made in one that may block, by
+ * MPICH's own collectives, in which all agree whether everybody could.  Until then, and
+ * for good if somebody could not, MPICH does them.
+ *
+ * An operation longer than a packet takes several, one after the other: what begins the
+ * next is a poll, as with the operations that wait.
+ *
+ * I1  The operations of a communicator begin in the order of the calls, one at a time.
+ * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
+ *     communicator goes when its queue is empty.
+ * I3  A tree that is broken stays: what begins on it ends with the same error at once.
+ */
+#include "glex_impl.h"
+
+#include <sched.h>
+
+#define MPID_NEM_GLEX_MP_BYTES 112
+#define MPID_NEM_GLEX_SPINS    64 /* looks at the own queue alone, before the others' messages */
+
+enum MPID_nem_glex_tree_state {
+	MPID_NEM_GLEX_TREE_LATER,
+	MPID_NEM_GLEX_TREE_BUILDING,
+	MPID_NEM_GLEX_TREE_READY,
+	MPID_NEM_GLEX_TREE_NEVER,
+};
+
+struct MPID_nem_glex_op {
+	struct MPID_nem_glex_op *next;
+	MPIR_Request *req; /* NULL: somebody waits for done */
+	enum MPID_nem_glex_coll_kind kind;
+	int root;
+	size_t len, at, part; /* bytes or units: all of them, those that are done, those begun */
+	unsigned char *to;    /* NULL: the result is not wanted */
+	const unsigned char *from;
+	struct MPID_nem_glex_operand operand;
+	union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
+	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
+	void *buf;
+	MPI_Aint count;
+	MPI_Datatype type;
+	int done;
+	int error;
+};
+
+struct MPID_nem_glex_tree {
+	struct MPID_nem_glex_tree *next; /* of those with operations */
+	enum MPID_nem_glex_tree_state state;
+	uint32_t calls;
+	int rank;
+	glex_group_t group;
+	struct MPID_nem_glex_op *first, **last;
+};
+
+static void *MPID_nem_glex_alloc(size_t size)
+{
+	return MPL_calloc(1, size, MPL_MEM_COLL);
+}
+
+/* ---- operations ------------------------------------------------------------ */
+
+static int MPID_nem_glex_coll_error(glex_ret_t ret)
+{
+	int mpi_errno = MPI_SUCCESS;
+
+	if (ret == GLEX_SYS_ERR)
+		MPIR_ERR_SET(mpi_errno, MPIX_ERR_PROC_FAILED, "**proc_failed");
+	else if (ret != GLEX_SUCCESS)
+		MPIR_ERR_SET1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
+	return mpi_errno;
+}
+
+/* The next packet of it. */
+static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	size_t left = op->len - op->at;
+	size_t most = op->kind == MPID_NEM_GLEX_BCAST ? MPID_NEM_GLEX_MP_BYTES : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
+
+	op->part = left < most ? left : most;
+	switch (op->kind) {
+	case MPID_NEM_GLEX_BARRIER:
+		return glex_group_barrier(tree->group);
+	case MPID_NEM_GLEX_BCAST:
+		return glex_group_bcast(tree->group, (uint32_t)op->root, op->to + op->at, (uint32_t)op->part);
+	default:
+		MPID_nem_glex_operand_load(&op->operand, op->from + op->at * op->operand.extent, (uint32_t)op->part,
+					   op->units);
+		if (op->root == MPIDI_GLEX_ALL)
+			return glex_group_allreduce(tree->group, op->units, (uint32_t)op->part, op->operand.bits,
+						    op->operand.op);
+		return glex_group_reduce(tree->group, (uint32_t)op->root, op->units, (uint32_t)op->part,
+					 op->operand.bits, op->operand.op);
+	}
+}
+
+/* A packet of it is done.  True: that was the last. */
+static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *op)
+{
+	if (op->kind == MPID_NEM_GLEX_REDUCE && op->to)
+		MPID_nem_glex_operand_store(&op->operand, op->units, (uint32_t)op->part,
+					    op->to + op->at * op->operand.extent);
+	op->at += op->part;
+	return op->at >= op->len;
+}
+
+static int MPID_nem_glex_op_pack(struct MPID_nem_glex_op *op)
+{
+	MPI_Aint done;
+
+#if MPICH_NUMVERSION < 40200000
+	return MPIR_Typerep_pack(op->buf, op->count, op->type, 0, op->packed, (MPI_Aint)op->len, &done);
+#else
+	return MPIR_Typerep_pack(op->buf, op->count, op->type, 0, op->packed, (MPI_Aint)op->len, &done,
+				 MPIR_TYPEREP_FLAG_NONE);
+#endif
+}
+
+static int MPID_nem_glex_op_unpack(struct MPID_nem_glex_op *op)
+{
+	MPI_Aint done;
+
+#if MPICH_NUMVERSION < 40200000
+	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->len, op->buf, op->count, op->type, 0, &done);
+#else
+	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->len, op->buf, op->count, op->type, 0, &done,
+				   MPIR_TYPEREP_FLAG_NONE);
+#endif
+}
+
+/* It is over; op is gone afterwards, unless somebody waits for it. */
+static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret)
+{
+	MPIR_Request *req = op->req;
+
+	op->error = MPID_nem_glex_coll_error(ret);
+	if (op->packed && op->error == MPI_SUCCESS && op->root != tree->rank)
+		op->error = MPID_nem_glex_op_unpack(op);
+	if (op->packed) {
+		MPIR_Datatype_release_if_not_builtin(op->type);
+		MPL_free(op->packed);
+	}
+	op->done = 1;
+	if (!req) {
+		MPIDI_CH3_Progress_signal_completion();
+		return;
+	}
+	req->status.MPI_ERROR = op->error;
+	MPL_free(op);
+	MPID_nem_glex_note(MPID_Request_complete(req));
+}
+
+static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
+{
+	struct MPID_nem_glex_tree **p;
+
+	for (p = &MPID_nem_glex.coll_busy; *p; p = &(*p)->next)
+		if (*p == tree) {
+			*p = tree->next;
+			return;
+		}
+}
+
+/* The first one ends; begins those behind it, as far as one of them does not end at once. */
+static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t ret)
+{
+	struct MPID_nem_glex_op *op;
+
+	do {
+		op = tree->first;
+		tree->first = op->next;
+		if (!tree->first) {
+			tree->last = &tree->first;
+			MPID_nem_glex_tree_leave(tree);
+		}
+		/* The tree may go with the last one, if its request was all that held the communicator. */
+		if (!tree->first) {
+			MPID_nem_glex_op_end(tree, op, ret);
+			return;
+		}
+		MPID_nem_glex_op_end(tree, op, ret);
+		ret = MPID_nem_glex_op_begin(tree, tree->first);
+	} while (ret != GLEX_SUCCESS);
+}
+
+/* Returns whether anything happened. */
+static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *tree)
+{
+	struct MPID_nem_glex_op *op = tree->first;
+	glex_ret_t ret = glex_group_wait(tree->group, 0);
+
+	if (ret == GLEX_NO_MP)
+		return 0;
+	if (ret == GLEX_SUCCESS && !MPID_nem_glex_op_advance(op)) {
+		ret = MPID_nem_glex_op_begin(tree, op);
+		if (ret == GLEX_SUCCESS)
+			return 1;
+	}
+	MPID_nem_glex_tree_next(tree, ret);
+	return 1;
+}
+
+int MPID_nem_glex_coll_poll(void)
+{
+	struct MPID_nem_glex_tree *tree, *next;
+	int n = 0;
+
+	for (tree = MPID_nem_glex.coll_busy; tree; tree = next) {
+		next = tree->next;
+		n += MPID_nem_glex_tree_poll(tree);
+	}
+	return n;
+}
+
+/* Behind those that wait (I1). */
+static void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	int only = !tree->first;
+	glex_ret_t ret;
+
+	MPID_nem_glex.stats.coll[op->kind]++;
+	op->next = NULL;
+	*tree->last = op;
+	tree->last = &op->next;
+	if (!only)
+		return;
+	tree->next = MPID_nem_glex.coll_busy;
+	MPID_nem_glex.coll_busy = tree;
+	ret = MPID_nem_glex_op_begin(tree, op);
+	if (ret != GLEX_SUCCESS)
+		MPID_nem_glex_tree_next(tree, ret);
+}
+
+/*
+ * Until op is done.  Where ranks outnumber processors, whoever has nothing to do gives
+ * way at once: the others have to come to their calls.
+ */
+static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.ranks_here > MPID_nem_glex.cpus;
+	MPID_Progress_state state;
+	unsigned i;
+
+	for (i = 0; !op->done && i < (crowded ? 1 : MPID_NEM_GLEX_SPINS); i++)
+		MPID_nem_glex_tree_poll(tree);
+	if (MPIR_IS_THREADED) {
+		MPID_Progress_start(&state);
+		while (!op->done && mpi_errno == MPI_SUCCESS)
+			mpi_errno = MPID_Progress_wait(&state);
+		MPID_Progress_end(&state);
+	}
+	while (!op->done && mpi_errno == MPI_SUCCESS) {
+		if (crowded)
+			sched_yield();
+		mpi_errno = MPID_Progress_test(NULL);
+	}
+	/* Without progress none of them ends: what the tree was doing is given up (I3). */
+	while (!op->done)
+		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
+	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
+}
+
+/* ---- trees ----------------------------------------------------------------- */
+
+#if MPICH_NUMVERSION < 40200000
+#define MPID_NEM_GLEX_ERRFLAG(err) (&(err))
+#else
+#define MPID_NEM_GLEX_ERRFLAG(err) (err)
+#endif
+
+/* Whether it is so everywhere. */
+static int MPID_nem_glex_agree(MPIR_Comm *comm, int *ok)
+{
+	MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+	return MPIR_Allreduce_impl(MPI_IN_PLACE, ok, 1, MPI_INT, MPI_MIN, comm, MPID_NEM_GLEX_ERRFLAG(errflag));
+}
+
+static int MPID_nem_glex_tree_open(struct MPID_nem_glex_tree *tree, struct glex_group_card *card)
+{
+	glex_device_handle_t dev = glexch_device(MPID_nem_glex.ch);
+	glex_ret_t ret = glex_group_open(dev, GLEX_EP_TYPE_FAST, &tree->group, card);
+
+	if (ret == GLEX_NO_EP_RESOURCE)
+		ret = glex_group_open(dev, GLEX_EP_TYPE_EMULATE, &tree->group, card);
+	return ret == GLEX_SUCCESS;
+}
+
+/* With the degree that is wanted, or the greatest one that gives nobody too many children. */
+static int MPID_nem_glex_tree_join(struct MPID_nem_glex_tree *tree, const struct glex_group_card *cards,
+				   const MPIR_Comm *comm)
+{
+	uint32_t n = (uint32_t)comm->remote_size, degree = MPID_nem_glex.coll_degree, parent, count;
+	uint32_t children[GLEX_COLL_MAX_BRANCH_DEGREE];
+	enum glex_group_shape shape = MPID_nem_glex.coll_shape;
+
+	while (degree > 2 && glex_group_tree(shape, n, 0, degree, &parent, children, &count) != GLEX_SUCCESS)
+		degree--;
+	return glex_group_join(tree->group, cards, n, (uint32_t)comm->rank, shape, degree) == GLEX_SUCCESS;
+}
+
+static void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
+{
+	if (tree->group)
+		glex_group_close(tree->group);
+	tree->group = NULL;
+}
+
+/* All ranks are here.  An error is MPICH's; that somebody could not is none. */
+static int MPID_nem_glex_tree_build(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm)
+{
+	int mpi_errno = MPI_SUCCESS, ok;
+	MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+	struct glex_group_card card = {0};
+	struct glex_group_card *cards = MPL_malloc((size_t)comm->remote_size * sizeof(*cards), MPL_MEM_COLL);
+
+	tree->state = MPID_NEM_GLEX_TREE_BUILDING;
+	ok = MPID_nem_glex_tree_open(tree, &card) && cards;
+	mpi_errno = MPID_nem_glex_agree(comm, &ok);
+	MPIR_ERR_CHECK(mpi_errno);
+	if (ok) {
+		mpi_errno = MPIR_Allgather_impl(&card, sizeof(card), MPI_BYTE, cards, sizeof(card), MPI_BYTE, comm,
+						MPID_NEM_GLEX_ERRFLAG(errflag));
+		MPIR_ERR_CHECK(mpi_errno);
+		ok = MPID_nem_glex_tree_join(tree, cards, comm);
+		mpi_errno = MPID_nem_glex_agree(comm, &ok);
+		MPIR_ERR_CHECK(mpi_errno);
+	}
+	tree->state = ok ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
+	if (ok)
+		MPID_nem_glex.stats.coll_trees++;
+	else
+		MPID_nem_glex.stats.coll_refused++;
+fn_exit:
+	MPL_free(cards);
+	if (tree->state != MPID_NEM_GLEX_TREE_READY)
+		MPID_nem_glex_tree_drop(tree);
+	return mpi_errno;
+fn_fail:
+	tree->state = MPID_NEM_GLEX_TREE_NEVER;
+	goto fn_exit;
+}
+
+static int MPID_nem_glex_has_trees(const MPIR_Comm *comm)
+{
+	if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->remote_size < 2)
+		return 0;
+	switch (comm->hierarchy_kind) {
+	case MPIR_COMM_HIERARCHY_KIND__FLAT:
+	case MPIR_COMM_HIERARCHY_KIND__NODE_ROOTS:
+		return 1;
+	case MPIR_COMM_HIERARCHY_KIND__PARENT: /* some ranks share memory */
+		return MPID_nem_glex.coll_where == MPID_NEM_GLEX_COLL_ALL;
+	default:
+		return 0;
+	}
+}
+
+/* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
+static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, struct MPID_nem_glex_tree **tree_p)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_tree *tree = comm->dev.ch.netmod_priv;
+
+	*tree_p = NULL;
+	if (!tree) {
+		if (!MPID_nem_glex_has_trees(comm))
+			goto fn_exit;
+		tree = MPID_nem_glex_alloc(sizeof(*tree));
+		MPIR_ERR_CHKANDJUMP(!tree, mpi_errno, MPI_ERR_OTHER, "**nomem");
+		tree->last = &tree->first;
+		tree->rank = comm->rank;
+		comm->dev.ch.netmod_priv = tree;
+	}
+	if (tree->state == MPID_NEM_GLEX_TREE_LATER && ++tree->calls >= MPID_nem_glex.coll_after && may_block) {
+		mpi_errno = MPID_nem_glex_tree_build(tree, comm);
+		MPIR_ERR_CHECK(mpi_errno);
+	}
+	if (tree->state == MPID_NEM_GLEX_TREE_READY)
+		*tree_p = tree;
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+/* ---- what MPICH calls ------------------------------------------------------ */
+
+/* Puts a copy of *op into the queue, or op itself and waits. */
+static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm, struct MPID_nem_glex_op *op,
+				 MPIR_Request **req_p)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_op *copy = NULL;
+	MPIR_Request *req;
+
+	if (!req_p) {
+		MPID_nem_glex_tree_add(tree, op);
+		return MPID_nem_glex_wait(tree, op);
+	}
+	copy = MPL_malloc(sizeof(*copy), MPL_MEM_COLL);
+	MPIR_ERR_CHKANDJUMP(!copy, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
+	MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+	MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
+	req->comm = comm;	   /* I2 */
+	MPIR_Comm_add_ref(comm);
+	*copy = *op;
+	copy->req = req;
+	*req_p = req;
+	MPID_nem_glex_tree_add(tree, copy);
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	MPL_free(copy);
+	if (op->packed) {
+		MPIR_Datatype_release_if_not_builtin(op->type);
+		MPL_free(op->packed);
+	}
+	goto fn_exit;
+}
+
+static int MPID_nem_glex_barrier(MPIR_Comm *comm, MPIR_Request **req_p)
+{
+	struct MPID_nem_glex_op op;
+	struct MPID_nem_glex_tree *tree;
+	int mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
+
+	if (!tree)
+		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	memset(&op, 0, offsetof(struct MPID_nem_glex_op, units));
+	op.packed = NULL;
+	op.done = 0;
+	op.kind = MPID_NEM_GLEX_BARRIER;
+	return MPID_nem_glex_coll_do(tree, comm, &op, req_p);
+}
+
+/* Types may differ among ranks, the number of bytes does not. */
+static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm,
+			       MPIR_Request **req_p)
+{
+	struct MPID_nem_glex_op op;
+	struct MPID_nem_glex_tree *tree;
+	int mpi_errno = MPI_SUCCESS, contig;
+	MPIR_Datatype *dt ATTRIBUTE((unused));
+	MPI_Aint lb;
+	intptr_t len;
+
+	MPIDI_Datatype_get_info(count, type, contig, len, dt, lb);
+	if (len < 1 || (size_t)len > MPID_nem_glex.coll_packets * MPID_NEM_GLEX_MP_BYTES)
+		return MPIDI_GLEX_PASS;
+	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
+	if (!tree)
+		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	memset(&op, 0, sizeof(op));
+	op.kind = MPID_NEM_GLEX_BCAST;
+	op.root = root;
+	op.len = (size_t)len;
+	op.to = (unsigned char *)buf + lb;
+	if (!contig) {
+		op.buf = buf;
+		op.count = count;
+		op.type = type;
+		op.to = op.packed = MPL_malloc(op.len, MPL_MEM_COLL);
+		MPIR_ERR_CHKANDJUMP(!op.packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
+		MPIR_Datatype_add_ref_if_not_builtin(type);
+		if (root == comm->rank)
+			mpi_errno = MPID_nem_glex_op_pack(&op);
+		MPIR_ERR_CHECK(mpi_errno);
+	}
+	return MPID_nem_glex_coll_do(tree, comm, &op, req_p);
+fn_fail:
+	MPL_free(op.packed);
+	return mpi_errno;
+}
+
+static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op,
+				int root, MPIR_Comm *comm, MPIR_Request **req_p)
+{
+	struct MPID_nem_glex_op op;
+	struct MPID_nem_glex_tree *tree;
+	int mpi_errno;
+
+	if (count < 1 || (size_t)count > MPID_nem_glex.coll_packets * GLEX_COLL_REDUCE_MAX_DATA_UNITS)
+		return MPIDI_GLEX_PASS;
+	memset(&op, 0, sizeof(op));
+	if (!MPID_nem_glex_operand(type, mpi_op, &op.operand))
+		return MPIDI_GLEX_PASS;
+	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
+	if (!tree)
+		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	op.kind = MPID_NEM_GLEX_REDUCE;
+	op.root = root;
+	op.len = (size_t)count;
+	op.from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+	op.to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
+	return MPID_nem_glex_coll_do(tree, comm, &op, req_p);
+}
+
+/* ---- beginning and end ----------------------------------------------------- */
+
+const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll;
+
+static const struct MPIDI_GLEX_coll MPID_nem_glex_coll = {
+	.barrier = MPID_nem_glex_barrier,
+	.bcast = MPID_nem_glex_bcast,
+	.reduce = MPID_nem_glex_reduce,
+};
+
+/* MPICH leaves the member to us. */
+static int MPID_nem_glex_comm_created(MPIR_Comm *comm, void *param)
+{
+	comm->dev.ch.netmod_priv = NULL;
+	return MPI_SUCCESS;
+}
+
+static int MPID_nem_glex_comm_destroyed(MPIR_Comm *comm, void *param)
+{
+	struct MPID_nem_glex_tree *tree = comm->dev.ch.netmod_priv;
+
+	if (!tree)
+		return MPI_SUCCESS;
+	MPIR_Assert(!tree->first); /* I2 */
+	MPID_nem_glex_tree_drop(tree);
+	MPL_free(tree);
+	comm->dev.ch.netmod_priv = NULL;
+	return MPI_SUCCESS;
+}
+
+int MPID_nem_glex_coll_init(void)
+{
+	int mpi_errno = MPI_SUCCESS;
+
+	if (MPID_nem_glex.coll_where == MPID_NEM_GLEX_COLL_OFF)
+		return MPI_SUCCESS;
+	mpi_errno = MPIDI_CH3U_Comm_register_create_hook(MPID_nem_glex_comm_created, NULL);
+	MPIR_ERR_CHECK(mpi_errno);
+	mpi_errno = MPIDI_CH3U_Comm_register_destroy_hook(MPID_nem_glex_comm_destroyed, NULL);
+	MPIR_ERR_CHECK(mpi_errno);
+	MPIDI_GLEX_coll = &MPID_nem_glex_coll;
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+void MPID_nem_glex_coll_finalize(void)
+{
+	MPIDI_GLEX_coll = NULL;
+}

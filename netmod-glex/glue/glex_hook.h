@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_hook.h - where MPICH's collectives ask the netmod first.
+ *
+ * install-into.sh has CH3's mpid_coll.h include this before its first function, and
+ * undefine these macros behind the last: so what is written there as a call of
+ * MPIR_Barrier_impl, and of its like, becomes the question whether glex does it, and
+ * the same call if not.  With another netmod nobody sets MPIDI_GLEX_coll, and all is
+ * as it was; with another channel than nemesis none of this is compiled.
+ */
+#ifndef MPID_NEM_GLEX_HOOK_H
+#define MPID_NEM_GLEX_HOOK_H
+
+#ifdef MPIDI_NEM_VC_NETMOD_AREA_LEN
+
+#define MPIDI_GLEX_PASS (-1) /* for MPICH to do; no error code is negative */
+#define MPIDI_GLEX_ALL	(-1) /* as the root of a reduction: everybody wants the result */
+
+/* They return an error code, or MPIDI_GLEX_PASS.  req_p is NULL for what blocks. */
+struct MPIDI_GLEX_coll {
+	int (*barrier)(MPIR_Comm *comm, MPIR_Request **req_p);
+	int (*bcast)(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm, MPIR_Request **req_p);
+	int (*reduce)(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op, int root,
+		      MPIR_Comm *comm, MPIR_Request **req_p);
+};
+
+extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
+
+#define MPIDI_GLEX_OR(what, args, otherwise)                                                                           \
+	({                                                                                                             \
+		int done_ = MPIDI_GLEX_coll ? MPIDI_GLEX_coll->what args : MPIDI_GLEX_PASS;                            \
+		done_ == MPIDI_GLEX_PASS ? (otherwise) : done_;                                                        \
+	})
+
+/* What stands for the dots changes with MPICH's releases. */
+#define MPIR_Barrier_impl(comm, ...) MPIDI_GLEX_OR(barrier, (comm, NULL), MPIR_Barrier_impl(comm, __VA_ARGS__))
+#define MPIR_Bcast_impl(buf, count, type, root, comm, ...)                                                             \
+	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, NULL),                                                     \
+		      MPIR_Bcast_impl(buf, count, type, root, comm, __VA_ARGS__))
+#define MPIR_Reduce_impl(from, to, count, type, op, root, comm, ...)                                                   \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, root, comm, NULL),                                           \
+		      MPIR_Reduce_impl(from, to, count, type, op, root, comm, __VA_ARGS__))
+#define MPIR_Allreduce_impl(from, to, count, type, op, comm, ...)                                                      \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, NULL),                                 \
+		      MPIR_Allreduce_impl(from, to, count, type, op, comm, __VA_ARGS__))
+#define MPIR_Ibarrier_impl(comm, req_p) MPIDI_GLEX_OR(barrier, (comm, req_p), MPIR_Ibarrier_impl(comm, req_p))
+#define MPIR_Ibcast_impl(buf, count, type, root, comm, req_p)                                                          \
+	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, req_p),                                                    \
+		      MPIR_Ibcast_impl(buf, count, type, root, comm, req_p))
+#define MPIR_Ireduce_impl(from, to, count, type, op, root, comm, req_p)                                                \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, root, comm, req_p),                                          \
+		      MPIR_Ireduce_impl(from, to, count, type, op, root, comm, req_p))
+#define MPIR_Iallreduce_impl(from, to, count, type, op, comm, req_p)                                                   \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, req_p),                                \
+		      MPIR_Iallreduce_impl(from, to, count, type, op, comm, req_p))
+
+#endif
+#endif /* MPID_NEM_GLEX_HOOK_H */

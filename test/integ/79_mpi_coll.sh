@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 79_mpi_coll.sh - collectives of MPI run by the NICs come to what MPICH's own come to: all
+# shapes of trees, in order and not, alone and beside shared memory; a rank that dies.
+src=${srcdir:-$(dirname "$0")/../..}
+# shellcheck source=test/lib/tap.sh
+. "$src/test/lib/tap.sh"
+# shellcheck source=test/lib/mpi.sh
+. "$src/test/lib/mpi.sh"
+need_mpi
+compile_mpi coll "$src/test/mpi/coll.c"
+compile_mpi coll_death "$src/test/mpi/coll_death.c"
+
+# ran NAME=VALUE... RANKS WHAT: all is right, and how many the NICs have done is in $nic
+ran() {
+	local what=${*: -1} ranks=${*: -2:1}
+	env "${@:1:$#-2}" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n "$ranks" "$work/bin/coll" "$RANDOM" 30 \
+		>"$work/out" 2>"$work/err" && says ok out && ! [ -s "$work/err" ]
+	result $? "$what"
+	nic=$(sed -n 's/^nic \([0-9]*\),.*/\1/p' "$work/out")
+}
+
+ran GLEX_MPI_COLL=off 4 "4 ranks, without the NICs"
+[ "$nic" = 0 ]
+result $? "and they have run none"
+ran GLEX_MPI_COLL_AFTER=1 4 "4 ranks"
+[ "$nic" -gt 3000 ]
+result $? "and the NICs have run most of them"
+ran GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_PACKETS=5 5 "5 ranks, a k-ary tree of degree 2, several packets"
+ran GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_DEGREE=2 GLEX_REORDER=16 GLEX_REORDER_SEED=3 6 \
+	"6 ranks, a binomial tree, out of order"
+ran GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_DEGREE=32 GLEX_MPI_COLL_PACKETS=3 2 "2 ranks"
+ran MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NUM_CLIQUES=2 4 "4 ranks, two of which share memory with each other"
+ran MPIR_CVAR_NOLOCAL=0 GLEX_MPI_COLL=all 4 "4 ranks that share memory"
+[ "$nic" -gt 3000 ]
+result $? "and the NICs have run most of them"
+ran MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NEMESIS_NETMOD=tcp 2 "2 ranks over tcp"
+[ "$nic" = 0 ]
+result $? "and the NICs have run none"
+
+# Who is left gets an error, and does not wait for ever.  mpiexec does not learn of the death: it
+# would end them all.
+all_told() {
+	[ "$(find "$work/$how" -name 'told.*' | wc -l)" = 3 ]
+}
+for how in barrier ireduce; do
+	mkdir "$work/$how"
+	# shellcheck disable=SC2016 # for the ranks' shells
+	mpirun_ 4 sh -c '"$@"; until [ -e "$3/over" ]; do sleep 0.1; done' rank "$work/bin/coll_death" $how "$work/$how" \
+		>"$work/out" 2>"$work/err" &
+	within 20 all_told
+	result $? "a rank dies in the middle: the others get an error ($how)"
+	touch "$work/$how/over"
+	wait
+done
+finish
