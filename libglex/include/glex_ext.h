@@ -117,6 +117,21 @@ struct glex_atomic_req {
  */
 glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, uint64_t *old_p);
 
+/*
+ * An immediate PUT of up to max_rdma_data_len bytes, from any memory of the
+ * caller, registered or not, which is the caller's again when the call returns.
+ * The request is that of glex_imm_rdma, and so are errors and order; flag may have
+ * GLEX_FLAG_REMOTE_EVT and GLEX_FLAG_FENCE, next must be NULL.  Of more than
+ * max_imm_rdma_data_len bytes only the last aligned word is sure to come last.
+ * Beyond a few KiB it saves the copy into registered memory that glex_rdma would
+ * need, not the time of the transfer: that is spent in the call.  Thread-safe.
+ * GLEX_NOT_IMPLEMENTED: never possible at this endpoint, whose requests others
+ * execute (NORMAL, or GLEX_REORDER is set): use glex_rdma.
+ * GLEX_BUSY: not now; repeat it.  GLEX_INVALID_PARAM: length, flags, next, or no
+ * data.  GLEX_SYS_ERR: the device is lost.
+ */
+glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
+
 /* ---- being woken by a descriptor ------------------------------------------ */
 
 /*

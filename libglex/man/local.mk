@@ -19,6 +19,7 @@ glex_man_pages = \
 	libglex/man/glex_group.3 \
 	libglex/man/glex_alloc.3 \
 	libglex/man/glex_atomic.3 \
+	libglex/man/glex_inject.3 \
 	libglex/man/glex_ep_fd.3 \
 	libglex/man/glex_rcache_get.3 \
 	libglex/man/glex.7 \

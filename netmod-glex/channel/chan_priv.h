@@ -288,7 +288,7 @@ struct glexch_er {
 	enum glexch_er_state state;
 	uint32_t lines; /* of a ring here, tail and all */
 	uint8_t *rx_ring;
-	uint8_t *tx_copy; /* of the ring of the peer, as far as it has been written */
+	uint8_t *tx_copy; /* of the ring of the peer, as far as it has been written; NULL: not needed */
 	uint64_t rx_mark; /* that the next record here must have */
 	uint64_t tx_mark;
 	uint32_t rx_line; /* where it will be */
@@ -347,6 +347,7 @@ struct glexch {
 	uint32_t er_changes; /* of that list */
 	uint32_t er_max;
 	uint32_t er_lines; /* of a ring */
+	int er_injects;	   /* bytes of any memory can be PUT there; -1: not tried yet */
 	uint32_t er_after; /* packets, after which a peer gets one */
 	uint32_t er_wants; /* somebody found no room: those unused are closed */
 	uint32_t thirst;   /* rounds of looking for credits that nobody needs */

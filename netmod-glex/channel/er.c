@@ -16,8 +16,9 @@
  *      ring:  [ record | record | record |  ...          | record ][ tail ]
  *               ^ rx_line: the next                        runs into the tail; the next is at the start
  *
- * Bytes go from a copy of the ring that the sender keeps: a line of it is
- * rewritten when the receiver has returned the line, so the PUT has long ended.
+ * Where the endpoint can, bytes go straight from the caller's memory
+ * (glex_inject); else from a copy of the ring that the sender keeps: a line of it
+ * is rewritten when the receiver has returned the line, so the PUT has long ended.
  *
  * I1  Each record validates itself: its mark is the last word of its PUT, and no
  *     word a ring ever held is the mark of another record (a secret of the
@@ -101,20 +102,29 @@ static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)
 
 /* ---- sending ------------------------------------------------------------- */
 
-static glex_ret_t glexch_er_imm(struct glexch_conn *conn, uint32_t line, const void *data, uint32_t len, int flag)
+/* Bytes of ours to place `at` in the ring of the peer. */
+static struct glex_imm_rdma_req glexch_er_req(const struct glexch_conn *conn, uint32_t at, const void *data,
+					      uint32_t len, int flag)
 {
 	struct glex_imm_rdma_req req;
-	int tries = GLEXCH_ER_TRIES;
-	glex_ret_t ret;
 
 	req.rmt_ep_addr.v = conn->peer;
 	req.data = (void *)(uintptr_t)data;
 	req.len = len;
 	req.rmt_mh = conn->er->tx_ring;
-	req.rmt_offset = line * GLEXCH_LINE;
+	req.rmt_offset = at;
 	req.rmt_key = conn->key;
 	req.flag = flag;
 	req.next = NULL;
+	return req;
+}
+
+static glex_ret_t glexch_er_imm(struct glexch_conn *conn, uint32_t line, const void *data, uint32_t len, int flag)
+{
+	struct glex_imm_rdma_req req = glexch_er_req(conn, line * GLEXCH_LINE, data, len, flag);
+	int tries = GLEXCH_ER_TRIES;
+	glex_ret_t ret;
+
 	do
 		ret = glex_imm_rdma(conn->ch->ep, &req, NULL);
 	while (ret == GLEX_BUSY && --tries);
@@ -192,32 +202,82 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	return 1;
 }
 
-/* Takes what can be inline from cur: a whole header without its zeros, or all that is left. */
+/* Bytes of a header without the zeros at its end. */
+static uint32_t glexch_er_trim(const uint8_t *p, uint32_t len)
+{
+	uint64_t word;
+
+	while (len >= sizeof(word)) {
+		memcpy(&word, p + len - sizeof(word), sizeof(word));
+		if (word)
+			break;
+		len -= (uint32_t)sizeof(word);
+	}
+	while (len && !p[len - 1])
+		len--;
+	return len;
+}
+
+/* A whole header without its zeros, and what follows it if all of that is inline too. */
+static void glexch_er_take_header(struct glexch_conn *conn, struct glexch_cursor *cur, uint64_t *rec,
+				  struct glexch_er_head *h)
+{
+	uint32_t room = conn->ch->header, header = glexch_er_trim(cur->iov->iov_base, room);
+
+	memcpy(rec + 1, cur->iov->iov_base, room); /* with the zeros: they fill its last word */
+	glexch_cursor_copy(cur, NULL, room);
+	h->kind = GLEXCH_ER_PAD;
+	h->inl = (uint8_t)header;
+	if (cur->left && header + cur->left <= GLEXCH_ER_INLINE) {
+		h->kind = GLEXCH_ER_SPLIT;
+		h->more = (uint16_t)header;
+		h->inl = (uint8_t)(header + cur->left);
+		glexch_cursor_copy(cur, (uint8_t *)(rec + 1) + header, cur->left);
+	}
+}
+
+/* Takes what can be inline from cur: a header, or all that is left. */
 static void glexch_er_take_inline(struct glexch_conn *conn, struct glexch_cursor *cur, uint64_t *rec,
 				  struct glexch_er_head *h)
 {
 	uint32_t header = conn->ch->header;
 
-	memset(rec, 0, GLEXCH_ER_IMM);
 	if (cur->off == 0 && header && header <= GLEXCH_ER_INLINE && cur->iov->iov_len == header) {
-		const uint8_t *p = cur->iov->iov_base;
-
-		while (header && !p[header - 1])
-			header--;
-		memcpy(rec + 1, p, header);
-		glexch_cursor_copy(cur, NULL, conn->ch->header);
-		h->kind = GLEXCH_ER_PAD;
-		h->inl = (uint8_t)header;
-		if (cur->left && header + cur->left <= GLEXCH_ER_INLINE) {
-			h->kind = GLEXCH_ER_SPLIT;
-			h->more = (uint16_t)header;
-			h->inl = (uint8_t)(header + cur->left);
-			glexch_cursor_copy(cur, (uint8_t *)(rec + 1) + header, cur->left);
-		}
+		glexch_er_take_header(conn, cur, rec, h);
 	} else if (cur->left <= GLEXCH_ER_INLINE) {
 		h->inl = (uint8_t)cur->left;
+		rec[glexch_round8(h->inl) / 8] = 0; /* the padding of the last word */
 		glexch_cursor_copy(cur, (uint8_t *)(rec + 1), cur->left);
 	}
+}
+
+/* PUTs bytes straight from where the caller has them, segment by segment. */
+static enum glexch_step glexch_er_inject(struct glexch_conn *conn, struct glexch_cursor *cur, uint32_t line,
+					 uint32_t len)
+{
+	uint32_t at = line * GLEXCH_LINE;
+	glex_ret_t ret = GLEX_SUCCESS;
+
+	while (len && ret == GLEX_SUCCESS) {
+		size_t here = cur->iov->iov_len - cur->off;
+		uint32_t n = here < len ? (uint32_t)here : len;
+		struct glex_imm_rdma_req req =
+			glexch_er_req(conn, at, (const uint8_t *)cur->iov->iov_base + cur->off, n, 0);
+		int tries = GLEXCH_ER_TRIES;
+
+		if (!here) { /* an empty segment */
+			cur->iov++;
+			cur->off = 0;
+			continue;
+		}
+		do
+			ret = glex_inject(conn->ch->ep, &req);
+		while (ret == GLEX_BUSY && --tries);
+		glexch_cursor_copy(cur, NULL, n);
+		at += n;
+		len -= n;
+	}
+	return glexch_er_step_of(conn, ret);
 }
 
 /* PUTs the further bytes of a record to their lines. */
@@ -230,6 +290,8 @@ static enum glexch_step glexch_er_put(struct glexch_conn *conn, struct glexch_cu
 	int tries = GLEXCH_ER_TRIES;
 	glex_ret_t ret;
 
+	if (!er->tx_copy)
+		return glexch_er_inject(conn, cur, line, len);
 	if (len <= GLEXCH_ER_IMM) {
 		glexch_cursor_copy(cur, bytes, len);
 		return glexch_er_step_of(conn, glexch_er_imm(conn, line, bytes, len, 0));

@@ -45,6 +45,7 @@ void glexch_er_plan(struct glexch *ch, const struct glexch_params *params)
 		bytes = GLEXCH_ER_BYTES_MIN;
 	if (bytes > GLEXCH_ER_BYTES_MAX)
 		bytes = GLEXCH_ER_BYTES_MAX;
+	ch->er_injects = -1;
 	ch->er_max = params->mode == GLEXCH_MODE_SR ? 0 : params->er_max;
 	ch->er_lines = bytes / GLEXCH_LINE & ~3u;
 	ch->er_after = params->mode == GLEXCH_MODE_ER ? 1 : GLEXCH_ER_TRAFFIC;
@@ -105,30 +106,62 @@ static int glexch_er_room(struct glexch *ch)
 	return 0;
 }
 
+/* A ring, and behind it room for a copy of the peer's if that is needed.  NULL: there is no memory. */
+static uint8_t *glexch_er_memory(struct glexch *ch, uint64_t bytes, glex_mem_handle_t *mh)
+{
+	void *mem;
+
+	if (glex_alloc(ch->dev, bytes, &mem) != GLEX_SUCCESS)
+		return NULL;
+	if (glex_register_mem(ch->ep, mem, bytes, GLEX_MEM_WRITE, mh) != GLEX_SUCCESS) {
+		glex_free(ch->dev, mem);
+		return NULL;
+	}
+	memset(mem, 0, bytes); /* now, not when messages wait */
+	return mem;
+}
+
+/* Whether bytes of any memory can be PUT: asked by a PUT of nothing into a ring of ours. */
+static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
+{
+	struct glex_imm_rdma_req req = {.rmt_ep_addr = ch->addr, .rmt_mh = ring, .rmt_key = ch->key};
+
+	if (ch->er_injects < 0)
+		ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
+	return ch->er_injects;
+}
+
+/* The memory of a channel at this end.  0: there is none. */
+static int glexch_er_place(struct glexch *ch, struct glexch_er *er)
+{
+	uint64_t ring = (uint64_t)ch->er_lines * GLEXCH_LINE;
+
+	if (ch->er_injects) { /* or it is not known yet: the first ring tells */
+		er->rx_ring = glexch_er_memory(ch, ring, &er->mh);
+		if (!er->rx_ring || glexch_er_injects(ch, er->mh))
+			return er->rx_ring != NULL;
+		glex_deregister_mem(ch->ep, er->mh);
+		glex_free(ch->dev, er->rx_ring);
+	}
+	er->rx_ring = glexch_er_memory(ch, 2 * ring, &er->mh);
+	er->tx_copy = er->rx_ring ? er->rx_ring + ring : NULL;
+	return er->rx_ring != NULL;
+}
+
 static struct glexch_er *glexch_er_make(struct glexch_conn *conn)
 {
 	struct glexch *ch = conn->ch;
-	uint64_t bytes = (uint64_t)ch->er_lines * GLEXCH_LINE * 2;
 	struct glexch_er *er;
-	void *mem;
 
 	if (!glexch_er_room(ch))
 		return NULL;
 	er = calloc(1, sizeof(*er));
-	if (!er || glex_alloc(ch->dev, bytes, &mem) != GLEX_SUCCESS) {
+	if (!er || !glexch_er_place(ch, er)) {
 		free(er);
 		return NULL;
 	}
-	if (glex_register_mem(ch->ep, mem, bytes, GLEX_MEM_WRITE, &er->mh) != GLEX_SUCCESS) {
-		glex_free(ch->dev, mem);
-		free(er);
-		return NULL;
-	}
-	memset(mem, 0, bytes); /* now, not when messages wait */
 	er->conn = conn;
 	er->lines = ch->er_lines;
-	er->rx_ring = mem;
-	er->tx_copy = er->rx_ring + bytes / 2;
 	er->rx_mark = glexch_some_number(er);
 	er->next = ch->ers;
 	ch->ers = er;

@@ -124,22 +124,11 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* Sends a packet of a request: now as far as possible, the rest from the queue. */
-static void MPID_nem_glex_send(struct glexch_conn *conn, MPIDI_VC_t *vc, MPIR_Request *sreq, const struct iovec *iov,
-			       int n_iov)
+/* A packet of a request is out: so is the request, or it has more, which follows. */
+static void MPID_nem_glex_go_on(struct glexch_conn *conn, MPIR_Request *sreq)
 {
 	struct glexch_item *item = &MPID_nem_glex_req(sreq)->send.item;
-	struct glexch_cursor cur;
 
-	MPID_nem_glex_bind(vc, sreq);
-	glexch_cursor_init(&cur, iov, n_iov);
-	MPID_nem_glex_count_eager(cur.left - sizeof(MPIDI_CH3_Pkt_t));
-	glexch_try(conn, &cur);
-	if (cur.left) {
-		MPID_nem_glex_save(sreq, &cur, iov[0].iov_base, &iov[n_iov - 1]);
-		glexch_queue(conn, item);
-		return;
-	}
 	while (MPID_nem_glex_sent(conn, item, 0)) {
 		glexch_try(conn, &item->cur);
 		if (item->cur.left) {
@@ -149,14 +138,50 @@ static void MPID_nem_glex_send(struct glexch_conn *conn, MPIDI_VC_t *vc, MPIR_Re
 	}
 }
 
+/* Sends a packet of a request: now as far as possible, the rest from the queue. */
+static void MPID_nem_glex_send(struct glexch_conn *conn, MPIDI_VC_t *vc, MPIR_Request *sreq, const struct iovec *iov,
+			       int n_iov)
+{
+	struct glexch_cursor cur;
+
+	MPID_nem_glex_bind(vc, sreq);
+	glexch_cursor_init(&cur, iov, n_iov);
+	MPID_nem_glex_count_eager(cur.left - sizeof(MPIDI_CH3_Pkt_t));
+	glexch_try(conn, &cur);
+	if (cur.left) {
+		MPID_nem_glex_save(sreq, &cur, iov[0].iov_base, &iov[n_iov - 1]);
+		glexch_queue(conn, &MPID_nem_glex_req(sreq)->send.item);
+		return;
+	}
+	MPID_nem_glex_go_on(conn, sreq);
+}
+
 int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, void *data,
 			      intptr_t data_sz)
 {
-	struct iovec iov;
+	int mpi_errno = MPI_SUCCESS;
+	struct glexch_conn *conn;
+	struct iovec iov[2];
+	MPIDI_CH3_Pkt_t pkt;
 
-	iov.iov_base = data;
-	iov.iov_len = data_sz;
-	return MPID_nem_glex_iSendIov(vc, sreq, hdr, hdr_sz, &iov, 1);
+	mpi_errno = MPID_nem_glex_conn(vc, &conn);
+	MPIR_ERR_CHECK(mpi_errno);
+	if (hdr_sz + data_sz < GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
+		MPID_nem_glex_count_eager((size_t)data_sz);
+		MPID_nem_glex_bind(vc, sreq);
+		MPID_nem_glex_go_on(conn, sreq);
+		goto fn_exit;
+	}
+	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
+	iov[0].iov_base = &pkt;
+	iov[0].iov_len = sizeof(pkt);
+	iov[1].iov_base = data;
+	iov[1].iov_len = data_sz;
+	MPID_nem_glex_send(conn, vc, sreq, iov, 2);
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
 }
 
 int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, struct iovec *iov, int n_iov)

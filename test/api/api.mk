@@ -41,6 +41,7 @@ glex_api_tests = \
 	test/api/test_api_event \
 	test/api/test_api_fork \
 	test/api/test_api_group \
+	test/api/test_api_inject \
 	test/api/test_api_intr \
 	test/api/test_api_kinds \
 	test/api/test_api_limits \
@@ -83,6 +84,8 @@ test_api_test_api_fork_CFLAGS = $(glex_api_cflags)
 test_api_test_api_fork_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_LDADD = $(glex_api_ldadd)
+test_api_test_api_inject_CFLAGS = $(glex_api_cflags)
+test_api_test_api_inject_LDADD = $(glex_api_ldadd)
 test_api_test_api_intr_CFLAGS = $(glex_api_cflags)
 test_api_test_api_intr_LDADD = $(glex_api_ldadd)
 test_api_test_api_kinds_CFLAGS = $(glex_api_cflags)

@@ -45,6 +45,7 @@ struct packet {
 	struct glex_rdma_req get; /* or PUT */
 	uint32_t len;
 	uint8_t data[MP_BYTES];
+	uint8_t *more; /* instead of data: of glex_inject */
 };
 
 struct region {
@@ -80,11 +81,13 @@ void fake_reset(unsigned seed)
 	}
 	if (!under_way)
 		under_way = calloc(UNDER_WAY, sizeof(*under_way));
-	count = 0;
+	while (count)
+		free(under_way[--count].more);
 	memset(regions, 0, sizeof(regions));
 	memset(&fake, 0, sizeof(fake));
 	fake.regions_max = REGIONS;
 	fake.def_capacity = SLOTS;
+	fake.injects = (int)(seed & 1);
 	state = seed;
 }
 
@@ -164,7 +167,7 @@ static void arrive_rdma(struct packet *p, struct endpoint *to)
 	enum glex_err_req_op op = p->kind == IMM ? GLEX_ERR_OP_IMM_RDMA_PUT
 				  : put		 ? GLEX_ERR_OP_RDMA_PUT
 						 : GLEX_ERR_OP_RDMA_GET;
-	uint8_t *local = p->data;
+	uint8_t *local = p->more ? p->more : p->data;
 	uint8_t *remote = to ? region_at(to, p->get.rmt_mh.v, p->get.rmt_offset, p->get.len) : NULL;
 
 	if (p->kind == RDMA && p->get.len)
@@ -201,6 +204,12 @@ static void arrive(struct packet *p)
 		put_error(p->from, p->to, GLEX_ERR_OP_IMM_MP, GLEX_ERR_STATUS_DEST_HOST_DEAD, NULL);
 }
 
+static void arrive_and_go(struct packet *p)
+{
+	arrive(p);
+	free(p->more);
+}
+
 /* The request must wait for earlier ones of its endpoint. */
 static int fenced(const struct packet *p)
 {
@@ -223,7 +232,7 @@ int fake_deliver(int n)
 		if (fenced(&p))
 			continue;
 		under_way[i] = under_way[--count];
-		arrive(&p);
+		arrive_and_go(&p);
 	}
 	return count;
 }
@@ -234,7 +243,7 @@ static glex_ret_t launch(struct packet *p)
 		return GLEX_BUSY;
 	p->number = ++posted;
 	if (fake.direct)
-		arrive(p);
+		arrive_and_go(p);
 	else if (count == UNDER_WAY)
 		return GLEX_BUSY;
 	else
@@ -297,13 +306,10 @@ static glex_ret_t rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct gle
 	return launch(&p);
 }
 
-static glex_ret_t imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+static struct packet imm_packet(struct glex_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	struct packet p = {0};
 
-	(void)bad;
-	if (req->len > IMM_BYTES)
-		return GLEX_INVALID_PARAM;
 	p.kind = IMM;
 	p.from = (struct endpoint *)ep;
 	p.to = req->rmt_ep_addr;
@@ -314,8 +320,37 @@ static glex_ret_t imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, st
 	p.get.rmt_key = req->rmt_key;
 	p.get.flag = req->flag & ~GLEX_FLAG_LOCAL_EVT;
 	p.get.rmt_evt = req->rmt_evt;
+	return p;
+}
+
+static glex_ret_t imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+{
+	struct packet p = imm_packet(ep, req);
+
+	(void)bad;
+	if (req->len > IMM_BYTES)
+		return GLEX_INVALID_PARAM;
 	memcpy(p.data, req->data, req->len);
 	return launch(&p);
+}
+
+glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
+{
+	struct packet p = imm_packet(ep, req);
+	glex_ret_t ret;
+
+	if (!fake.injects)
+		return GLEX_NOT_IMPLEMENTED;
+	if (req->len == 0)
+		return GLEX_SUCCESS;
+	p.more = malloc(req->len);
+	memcpy(p.more, req->data, req->len);
+	ret = launch(&p);
+	if (ret == GLEX_SUCCESS)
+		fake.injected++;
+	else
+		free(p.more);
+	return ret;
 }
 
 /* ---- devices, endpoints, memory ------------------------------------------ */

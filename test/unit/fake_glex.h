@@ -24,6 +24,8 @@ struct fake_glex {
 	unsigned mpq_peak;	 /* the longest any MPQ has been */
 	unsigned mps;		 /* sent in all */
 	unsigned credit_mps;	 /* of them, those that bring only credits */
+	int injects;		 /* glex_inject is there; with every other seed */
+	unsigned injected;	 /* PUTs made by it */
 	uint32_t def_capacity;	 /* what the device says of its MPQs */
 };
 

@@ -89,6 +89,7 @@ START_TEST(open__much_sent__goes_through_a_ring)
 			  300 * 80 + 40000); /* nearly all of the first, and of what came then what found room */
 	ck_assert_uint_lt(stats(0)->bytes[GLEXCH_WAY_SR_MP], 300 * 80);
 	ck_assert_uint_gt(by_ring(1), 20000);
+	ck_assert_int_eq(fake.injected > 50, fake.injects);
 	ck_assert_uint_eq(stats(1)->bytes[GLEXCH_WAY_SR_MP], 0);
 	quiet(&procs[0]);
 	quiet(&procs[1]);

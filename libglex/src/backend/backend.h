@@ -84,6 +84,8 @@ struct glexi_be_ops {
 	/* In the child of a fork: touch nothing shared, drop nothing. */
 	void (*forked)(struct glexi_device *dev);
 
+	/* The request's form has been checked. */
+	glex_ret_t (*inject)(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 	glex_ret_t (*mem_deregister)(struct glexi_ep *ep, glex_mem_handle_t mh);
 
 	/*

@@ -41,6 +41,17 @@ glex_ret_t glex_atomic(glex_ep_handle_t handle, const struct glex_atomic_req *re
 	return ep->dev->ops->atomic(ep, req, old_p);
 }
 
+glex_ret_t glex_inject(glex_ep_handle_t handle, const struct glex_imm_rdma_req *req)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (GLEXI_UNLIKELY(!ep || !req || req->next || req->flag & ~(GLEX_FLAG_REMOTE_EVT | GLEX_FLAG_FENCE) ||
+			   (req->len && !req->data) ||
+			   (req->flag & GLEX_FLAG_REMOTE_EVT && req->rmt_evt.cookie_1 == 0)))
+		return GLEX_INVALID_PARAM;
+	return ep->dev->ops->inject(ep, req);
+}
+
 /* What the attributes say, the others as they come.  False: they say what there is not. */
 static bool read_wish(const struct glex_alloc_attr *attr, struct glexi_alloc_wish *wish)
 {

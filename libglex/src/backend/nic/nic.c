@@ -348,6 +348,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.ep_sleep = ep_sleep,
 	.free = nic_free,
 	.forked = device_forked,
+	.inject = nic_inject,
 	.mem_deregister = nic_mem_deregister,
 	.mem_promote = nic_mem_promote,
 	.mem_register = nic_mem_register,

@@ -260,6 +260,7 @@ bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool
 glex_ret_t nic_send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad);
 glex_ret_t nic_imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad);
 glex_ret_t nic_rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct glex_rdma_req **bad);
+glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, uint64_t *old_p);
 /* Waits until the DMA engine has executed everything posted, tells of errors; false: glexd is gone. */
 bool nic_drain(struct glexi_ep *ep);

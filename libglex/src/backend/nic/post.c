@@ -525,6 +525,28 @@ glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, s
 	return post_imms(ep, req, bad);
 }
 
+/* As long as an RDMA PUT: the data cannot wait in a queue. */
+glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	glex_ret_t ret = GLEX_SYS_ERR;
+	bool locked;
+
+	if (GLEXI_UNLIKELY(req->len > EMU_RDMA_DATA))
+		return GLEX_INVALID_PARAM;
+	if (GLEXI_UNLIKELY(nep->port.dq != NULL))
+		return GLEX_NOT_IMPLEMENTED;
+	if (GLEXI_LIKELY(req->len && put_imm_usual(ep, req)))
+		return GLEX_SUCCESS;
+	locked = glexi_lock(&ep->post_lock);
+	if (choose(ep, 1, true, &ret) == HERE) {
+		put_imm(ep, req, true);
+		ret = GLEX_SUCCESS;
+	}
+	glexi_unlock(&ep->post_lock, locked);
+	return ret;
+}
+
 /* ---- PUT and GET ------------------------------------------------------------ */
 
 /* A glexd that ends takes the regions back before we know that it is gone. */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_api_inject.c - PUTs from memory that is not registered: what arrives, in
+ * which order, what becomes of the caller's bytes, and who cannot.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "test/lib/side.h"
+
+#define LEN ((size_t)1 << 20)
+
+static struct glex_imm_rdma_req request(const struct card *to, const void *data, uint32_t len, uint32_t offset)
+{
+	struct glex_imm_rdma_req req = {
+		.rmt_ep_addr = to->addr,
+		.data = (void *)(uintptr_t)data,
+		.len = len,
+		.rmt_mh = to->mh,
+		.rmt_offset = offset,
+		.rmt_key = to->key,
+	};
+
+	return req;
+}
+
+static void open_side(struct side *side, uint32_t type, bool shared)
+{
+	struct glex_ep_attr attr = {.type = type, .num = GLEX_ANY_EP_NUM, .key = 5};
+
+	side_open_as(side, &attr, LEN, shared);
+}
+
+static unsigned char pattern(size_t i, unsigned seed)
+{
+	return (unsigned char)(i * 7 + i / 251 + seed);
+}
+
+static unsigned char *made(size_t len, unsigned seed)
+{
+	unsigned char *p = malloc(len);
+
+	ck_assert_ptr_nonnull(p);
+	for (size_t i = 0; i < len; i++)
+		p[i] = pattern(i, seed);
+	return p;
+}
+
+/* Where p differs from the pattern; len: nowhere. */
+static size_t first_wrong(const unsigned char *p, size_t len, unsigned seed)
+{
+	size_t i = 0;
+
+	while (i < len && p[i] == pattern(i, seed))
+		i++;
+	return i;
+}
+
+/* Lengths and offsets around all that copies may do differently; with what lies around them untouched. */
+START_TEST(inject__any_length_and_place__arrives_and_nothing_else)
+{
+	static const uint32_t lens[] = {1, 7, 8, 95, 96, 97, 127, 128, 129, 255, 4096, 4097, 70000, LEN - 64};
+	struct side side;
+	unsigned char *mem;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, _i & 1);
+	mem = side.buf;
+	for (size_t l = 0; l < sizeof(lens) / sizeof(*lens); l++) {
+		for (uint32_t offset = 1; offset < 64; offset += 13) {
+			unsigned char *data = made(lens[l], (unsigned)l);
+			struct glex_imm_rdma_req req = request(&side.card, data, lens[l], offset);
+
+			memset(mem, 0xee, LEN);
+			OK(glex_inject(side.ep, &req));
+			memset(data, 0, lens[l]); /* the caller's again */
+			ck_assert_uint_eq(first_wrong(mem + offset, lens[l], (unsigned)l), lens[l]);
+			ck_assert_uint_eq(mem[offset - 1], 0xee);
+			ck_assert_uint_eq(mem[offset + lens[l]], 0xee);
+			free(data);
+		}
+	}
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(inject__with_remote_event__comes_after_the_bytes)
+{
+	unsigned char *data = made(5000, 3);
+	struct glex_imm_rdma_req req;
+	glex_event_t *event;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	req = request(&side.card, data, 5000, 0);
+	req.flag = GLEX_FLAG_REMOTE_EVT | GLEX_FLAG_FENCE;
+	req.rmt_evt.cookie_0 = 11;
+	req.rmt_evt.cookie_1 = 22;
+	OK(glex_inject(side.ep, &req));
+	OK(glex_probe_first_event(side.ep, 1000, &event));
+	ck_assert_uint_eq(event->cookie_0, 11);
+	ck_assert_uint_eq(event->cookie_1, 22);
+	ck_assert_mem_eq(side.buf, data, 5000);
+	free(data);
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(inject__nothing__moves_nothing_and_still_tells)
+{
+	struct glex_imm_rdma_req req;
+	glex_event_t *event;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	req = request(&side.card, NULL, 0, 0);
+	req.flag = GLEX_FLAG_REMOTE_EVT;
+	req.rmt_evt.cookie_1 = 1;
+	OK(glex_inject(side.ep, &req));
+	OK(glex_probe_first_event(side.ep, 1000, &event));
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(inject__normal_endpoint__not_implemented)
+{
+	struct glex_imm_rdma_req req;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_NORMAL, true);
+	req = request(&side.card, "12345678", 8, 0);
+	ck_assert_int_eq(glex_inject(side.ep, &req), GLEX_NOT_IMPLEMENTED);
+	req.len = 0;
+	ck_assert_int_eq(glex_inject(side.ep, &req), GLEX_NOT_IMPLEMENTED);
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(inject__nonsense__invalid_param)
+{
+	struct glex_imm_rdma_req good, req;
+	struct glex_device_attr attr;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	OK(glex_query_device(side.dev, &attr));
+	good = request(&side.card, "12345678", 8, 0);
+	ck_assert_int_eq(glex_inject(NULL, &good), GLEX_INVALID_PARAM);
+	ck_assert_int_eq(glex_inject(side.ep, NULL), GLEX_INVALID_PARAM);
+	req = good;
+	req.next = &good;
+	ck_assert_int_eq(glex_inject(side.ep, &req), GLEX_INVALID_PARAM);
+	req = good;
+	req.data = NULL;
+	ck_assert_int_eq(glex_inject(side.ep, &req), GLEX_INVALID_PARAM);
+	req = good;
+	req.flag = GLEX_FLAG_LOCAL_EVT;
+	ck_assert_int_eq(glex_inject(side.ep, &req), GLEX_INVALID_PARAM);
+	req.flag = GLEX_FLAG_REMOTE_EVT; /* with a cookie of 0 */
+	ck_assert_int_eq(glex_inject(side.ep, &req), GLEX_INVALID_PARAM);
+	req = good;
+	req.len = attr.max_rdma_data_len + 1;
+	ck_assert_int_eq(glex_inject(side.ep, &req), GLEX_INVALID_PARAM);
+	side_close(&side);
+}
+END_TEST
+
+/* As an immediate PUT: accepted, and told later. */
+START_TEST(inject__wrong_key_or_place__error_request)
+{
+	unsigned char *data = made(5000, 4);
+	struct glex_imm_rdma_req req;
+	struct glex_err_req err;
+	uint32_t n;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	for (int what = 0; what < 3; what++) {
+		req = request(&side.card, data, 5000, 0);
+		if (what == 0)
+			req.rmt_key++;
+		else if (what == 1)
+			req.rmt_offset = LEN - 4999;
+		else
+			req.rmt_ep_addr.s.ep_num = 39;
+		OK(glex_inject(side.ep, &req));
+		n = 1;
+		OK(glex_poll_error_req(side.ep, &n, &err));
+		ck_assert_uint_eq(n, 1);
+		ck_assert_int_eq(err.op, GLEX_ERR_OP_IMM_RDMA_PUT);
+		ck_assert_int_eq(err.status, what == 2 ? GLEX_ERR_STATUS_DEST_VP_STOP : GLEX_ERR_STATUS_MMT);
+	}
+	free(data);
+	side_close(&side);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("inject");
+	TCase *tc = tcase_create("inject");
+
+	own_job("inject");
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, inject__any_length_and_place__arrives_and_nothing_else, 0, 2);
+	tcase_add_test(tc, inject__with_remote_event__comes_after_the_bytes);
+	tcase_add_test(tc, inject__nothing__moves_nothing_and_still_tells);
+	tcase_add_test(tc, inject__normal_endpoint__not_implemented);
+	tcase_add_test(tc, inject__nonsense__invalid_param);
+	tcase_add_test(tc, inject__wrong_key_or_place__error_request);
+	suite_add_tcase(suite, tc);
+	return run_suite(suite);
+}
