@@ -184,7 +184,7 @@ START_TEST(puts__of_a_list__events_out_of_order_data_before_each_and_fence_behin
 	struct peer peer;
 	struct side side;
 
-	shuffle("reorder-puts", 21 + (unsigned)_i, "1ms");
+	shuffle("reorder-puts", 21 + (unsigned)_i, "20ms");
 	peer = peer_start(put_rounds, &_i);
 	side_open(&side, GLEX_EP_TYPE_FAST, LIST * CELL, is_mapped(_i));
 	swap_cards(&side, peer.fd);
