@@ -294,6 +294,12 @@ static void glexch_rest(struct glexch *ch)
 		glexch_sr_run(ch);
 }
 
+/* Something is under way that ends with an event.  Others, late or astray, can lie there for a while. */
+static int glexch_expects_events(const struct glexch *ch)
+{
+	return ch->tx.free < ch->tx.count || ch->rx.free < ch->rx.count || ch->gets || !(ch->tick & GLEXCH_EVENT_MASK);
+}
+
 int glexch_progress(struct glexch *ch)
 {
 	int n;
@@ -301,7 +307,8 @@ int glexch_progress(struct glexch *ch)
 	ch->depth++;
 	n = ch->ers ? glexch_er_poll(ch) : 0;
 	n += glexch_poll_mps(ch);
-	n += glexch_poll_events(ch);
+	if (glexch_expects_events(ch))
+		n += glexch_poll_events(ch);
 	if (ch->runq.head || ch->gets || ch->wants || ch->unbound)
 		glexch_rest(ch);
 	if (!(++ch->tick & GLEXCH_TICK_MASK)) {

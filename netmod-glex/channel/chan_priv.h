@@ -25,6 +25,7 @@
 #define GLEXCH_BATCH	     32	    /* MPs, and events, handled in one round */
 #define GLEXCH_NESTED_MPS    256u   /* MPs a nested round may leave undiscarded */
 #define GLEXCH_TICK_MASK     0x3ffu /* in one of so many rounds: error requests, and a few connections looked after */
+#define GLEXCH_EVENT_MASK    0x3fu  /* in one of so many: events that nobody expects */
 #define GLEXCH_SILENT	     250u   /* visits of the hand, after which a peer is asked for: some milliseconds */
 #define GLEXCH_AHEAD	     4096u  /* packets that can be under way before the next in order: more than any grant */
 #define GLEXCH_NONE	     0xffffffffu

@@ -42,6 +42,14 @@ static void MPID_nem_glex_bind(MPIDI_VC_t *vc, MPIR_Request *sreq)
 	sreq->ch.vc = vc;
 }
 
+/* A request of CH3's is ours until it is sent; and what has to be acknowledged until then. */
+static void MPID_nem_glex_take(MPIDI_VC_t *vc, MPIR_Request *sreq, const void *hdr)
+{
+	MPID_nem_glex_bind(vc, sreq);
+	if (((const MPIDI_CH3_Pkt_t *)hdr)->type == MPIDI_CH3_PKT_EAGER_SYNC_SEND)
+		MPID_nem_glex_await(vc, sreq, 0);
+}
+
 /* Moves what is left of a packet into its request: first is its first segment, the header in pkt. */
 static void MPID_nem_glex_save(MPIR_Request *sreq, const struct glexch_cursor *cur, const MPIDI_CH3_Pkt_t *pkt,
 			       const struct iovec *last)
@@ -139,12 +147,10 @@ static void MPID_nem_glex_go_on(struct glexch_conn *conn, MPIR_Request *sreq)
 }
 
 /* Sends a packet of a request: now as far as possible, the rest from the queue. */
-static void MPID_nem_glex_send(struct glexch_conn *conn, MPIDI_VC_t *vc, MPIR_Request *sreq, const struct iovec *iov,
-			       int n_iov)
+static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov)
 {
 	struct glexch_cursor cur;
 
-	MPID_nem_glex_bind(vc, sreq);
 	glexch_cursor_init(&cur, iov, n_iov);
 	MPID_nem_glex_count_eager(cur.left - sizeof(MPIDI_CH3_Pkt_t));
 	glexch_try(conn, &cur);
@@ -166,9 +172,9 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
+	MPID_nem_glex_take(vc, sreq, hdr);
 	if (hdr_sz + data_sz < GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
-		MPID_nem_glex_bind(vc, sreq);
 		MPID_nem_glex_go_on(conn, sreq);
 		goto fn_exit;
 	}
@@ -177,7 +183,7 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 	iov[0].iov_len = sizeof(pkt);
 	iov[1].iov_base = data;
 	iov[1].iov_len = data_sz;
-	MPID_nem_glex_send(conn, vc, sreq, iov, 2);
+	MPID_nem_glex_send(conn, sreq, iov, 2);
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -195,12 +201,11 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
 	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
-	if (pkt.type == MPIDI_CH3_PKT_EAGER_SYNC_SEND)
-		MPID_nem_glex_await(vc, sreq, 0); /* for the acknowledgement */
+	MPID_nem_glex_take(vc, sreq, hdr);
 	all[0].iov_base = &pkt;
 	all[0].iov_len = sizeof(pkt);
 	memcpy(all + 1, iov, n_iov * sizeof(*iov));
-	MPID_nem_glex_send(conn, vc, sreq, all, n_iov + 1);
+	MPID_nem_glex_send(conn, sreq, all, n_iov + 1);
 fn_exit:
 	return mpi_errno;
 fn_fail:

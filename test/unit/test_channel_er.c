@@ -413,8 +413,11 @@ START_TEST(cap__everybody_talks__order_holds_across_switches)
 			send_message(&procs[hot].main_end, 1 + fake_random(300));
 			if (procs[0].ends[hot].conn)
 				send_message(&procs[0].ends[hot], 1 + fake_random(300));
-			if (k % 32 == 0)
-				send_message(&procs[1 + fake_random(PROCS - 1)].main_end, random_size());
+			if (k % 32 == 0) {
+				size_t size = random_size(); /* first: compilers differ in the order of arguments */
+
+				send_message(&procs[1 + fake_random(PROCS - 1)].main_end, size);
+			}
 		}
 		steps(3000);
 	}
