@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define MPID_NEM_GLEX_DRAIN_SECONDS 5.0
+/* Until MPI ends the job: hydra forwards nothing that it has not read by then. */
+#define MPID_NEM_GLEX_LAST_WORDS_US 300000
 
 struct MPID_nem_glex MPID_nem_glex;
 
@@ -124,6 +126,7 @@ static void MPID_nem_glex_refused(int rank, glex_ret_t ret)
 	gethostname(host, sizeof(host) - 1);
 	fprintf(stderr, "glex netmod: rank %d on host %s: opening the endpoint: %s; %s\n", rank, host,
 		glex_error_str(ret), cure);
+	usleep(MPID_NEM_GLEX_LAST_WORDS_US);
 }
 
 int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_max_sz_p)
