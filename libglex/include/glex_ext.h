@@ -123,8 +123,8 @@ glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, u
  * The request is that of glex_imm_rdma, and so are errors and order; flag may have
  * GLEX_FLAG_REMOTE_EVT and GLEX_FLAG_FENCE, next must be NULL.  Of more than
  * max_imm_rdma_data_len bytes only the last aligned word is sure to come last.
- * Beyond a few KiB it saves the copy into registered memory that glex_rdma would
- * need, not the time of the transfer: that is spent in the call.  Thread-safe.
+ * It saves the copy into registered memory that glex_rdma would need, not the
+ * time of the transfer: that is spent in the call.  Thread-safe.
  * GLEX_NOT_IMPLEMENTED: never possible at this endpoint, whose requests others
  * execute (NORMAL, or GLEX_REORDER is set): use glex_rdma.
  * GLEX_BUSY: not now; repeat it.  GLEX_INVALID_PARAM: length, flags, next, or no

@@ -83,7 +83,7 @@ struct glexch_params {
 		header; /* stream bytes that a header of glexch_try_short takes, at most GLEXCH_MP_BODY; as the peers' */
 	enum glexch_mode mode;
 	uint32_t er_max;   /* peers that can have an exclusive channel at a time */
-	uint32_t er_bytes; /* of one of its two rings, at least 4096; 0: of its own choice */
+	uint32_t er_bytes; /* of a ring, at least 4096; 0: of its own choice */
 
 	/* about the endpoint */
 	enum glex_ep_type ep_type; /* another, where none of it is free */

@@ -386,8 +386,8 @@ void glexch_conn_fail_all(struct glexch *ch, const char *why)
  * Who only waits posts nothing, and so would never hear from the network that a
  * peer is gone: one bucket after the other is asked for.  Only who has been silent
  * for a while: others live, or say goodbye, and what is asked of them then may
- * come when they have gone.  (Those for whom
- * something is queued are asked for more often: they wait for credits.)
+ * come when they have gone.  (Those for whom something is queued are asked for
+ * more often: they wait for credits.)
  */
 static void glexch_conn_feel(struct glexch *ch)
 {

@@ -136,6 +136,14 @@ static int MPID_nem_glex_op_unpack(struct MPID_nem_glex_op *op)
 #endif
 }
 
+static void MPID_nem_glex_op_drop_packed(struct MPID_nem_glex_op *op)
+{
+	if (!op->packed)
+		return;
+	MPIR_Datatype_release_if_not_builtin(op->type);
+	MPL_free(op->packed);
+}
+
 /* It is over; op is gone afterwards, unless somebody waits for it. */
 static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret)
 {
@@ -144,10 +152,7 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	op->error = MPID_nem_glex_coll_error(ret);
 	if (op->packed && op->error == MPI_SUCCESS && op->root != tree->rank)
 		op->error = MPID_nem_glex_op_unpack(op);
-	if (op->packed) {
-		MPIR_Datatype_release_if_not_builtin(op->type);
-		MPL_free(op->packed);
-	}
+	MPID_nem_glex_op_drop_packed(op);
 	op->done = 1;
 	if (!req) {
 		MPIDI_CH3_Progress_signal_completion();
@@ -173,20 +178,19 @@ static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
 static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t ret)
 {
 	struct MPID_nem_glex_op *op;
+	int was_last;
 
 	do {
 		op = tree->first;
 		tree->first = op->next;
-		if (!tree->first) {
+		was_last = !tree->first;
+		if (was_last) {
 			tree->last = &tree->first;
 			MPID_nem_glex_tree_leave(tree);
 		}
-		/* The tree may go with the last one, if its request was all that held the communicator. */
-		if (!tree->first) {
-			MPID_nem_glex_op_end(tree, op, ret);
-			return;
-		}
 		MPID_nem_glex_op_end(tree, op, ret);
+		if (was_last)
+			return; /* the tree may be gone, if the request was all that held the communicator */
 		ret = MPID_nem_glex_op_begin(tree, tree->first);
 	} while (ret != GLEX_SUCCESS);
 }
@@ -421,10 +425,7 @@ fn_exit:
 	return mpi_errno;
 fn_fail:
 	MPL_free(copy);
-	if (op->packed) {
-		MPIR_Datatype_release_if_not_builtin(op->type);
-		MPL_free(op->packed);
-	}
+	MPID_nem_glex_op_drop_packed(op);
 	goto fn_exit;
 }
 
@@ -478,7 +479,7 @@ static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int
 	}
 	return MPID_nem_glex_coll_do(tree, comm, &op, req_p);
 fn_fail:
-	MPL_free(op.packed);
+	MPID_nem_glex_op_drop_packed(&op);
 	return mpi_errno;
 }
 

@@ -8,26 +8,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "test/api/adopt.h"
 #include "test/api/rcache_bench.h"
 #include "test/lib/helper.h"
-
-#define LEN ((size_t)1 << 18)
-
-static bool is_shared(const void *addr)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long from, to;
-	bool shared = false;
-	char line[512], mode[5];
-
-	ck_assert_ptr_nonnull(maps);
-	while (fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) == 3 && (uintptr_t)addr >= from &&
-		    (uintptr_t)addr < to)
-			shared = mode[3] == 's';
-	fclose(maps);
-	return shared;
-}
 
 /* KiB of memory that adopted pages have; it is one file of the process. */
 static long adopted_kib(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * post.c - the three posting calls.
+ * post.c - the posting calls of glex.h, glex_inject and glex_atomic.
  *
  * A list is checked as a whole before anything of it happens.  Then, under the
  * endpoint's lock, which keeps requests in order:
