@@ -21,6 +21,12 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/host/futex.h
 emulator_nic_libemunic_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
+# Many NICs in virtual time.
+noinst_LTLIBRARIES += emulator/sim/libemusim.la
+emulator_sim_libemusim_la_SOURCES = \
+	emulator/sim/sim.h emulator/sim/heap.c emulator/sim/net.c emulator/sim/times.c emulator/sim/topo.c
+emulator_sim_libemusim_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+
 bin_PROGRAMS += emulator/glexd/glexd
 emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/main.c \

@@ -93,3 +93,13 @@ libglex_tools_glex_perf_SOURCES = \
 	libglex/tools/perf_coll.c
 libglex_tools_glex_perf_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -pthread
 libglex_tools_glex_perf_LDADD = libglex/libglex.la $(JANSSON_LIBS) -lpthread
+
+# Many nodes without processes: the group's own code over the simulated NICs, not over the library.
+bin_PROGRAMS += libglex/tools/glex_collsim
+libglex_tools_glex_collsim_SOURCES = \
+	libglex/tools/glex_collsim.c libglex/tools/collsim.h libglex/tools/collsim_options.c $(glex_collsim_parts)
+libglex_tools_glex_collsim_CFLAGS = $(AM_CFLAGS)
+libglex_tools_glex_collsim_LDADD = emulator/sim/libemusim.la emulator/nic/libemunic.la -lm
+glex_collsim_parts = \
+	libglex/tools/collsim_run.c libglex/tools/collsim_glex.c \
+	libglex/src/group/group.c libglex/src/group/tree.c libglex/src/core/coll.c

@@ -36,6 +36,7 @@ test_unit_test_status_LDADD = libglex/libglex.la $(CHECK_LIBS)
 glex_stories = \
 	test/integ/70_mpi_examples.sh \
 	test/integ/71_glex_perf.sh \
+	test/integ/72_glex_collsim.sh \
 	test/integ/72_glex_info.sh \
 	test/integ/73_debian_mpi.sh \
 	test/integ/74_mpi_osu.sh \

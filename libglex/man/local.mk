@@ -8,6 +8,7 @@ libglex_man_gen_env_LDADD = libglex/src/cfg/libglexcfg.la -lpthread
 glex_man_pages = \
 	libglex/man/glex_info.1 \
 	libglex/man/glex_perf.1 \
+	libglex/man/glex_collsim.1 \
 	libglex/man/glex_open_device.3 \
 	libglex/man/glex_create_ep.3 \
 	libglex/man/glex_register_mem.3 \

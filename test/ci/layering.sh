@@ -7,7 +7,10 @@
 # include is named by its path from the top; what does not lie in one of our
 # folders is the system's, or MPICH's.  The emulator knows glex.h, the hardware's
 # header, for its constants, and not glex_ext.h.  backend.h knows the layout of a
-# queue, so that an empty poll makes no call.
+# queue, so that an empty poll makes no call.  emulator/sim puts many of emulator/nic
+# into virtual time, as glexd puts them into processes; glex_collsim stands on it
+# and not on the library, because its nodes are no processes: it offers libglex/src/group
+# the calls of glex.h itself.
 # shellcheck source=test/ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -33,11 +36,14 @@ libglex/memhooks/: libglex/memhooks/
 libglex/src/util/:
 libglex/tools/glex_info: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/
 libglex/tools/glex_stat: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/
+libglex/tools/glex_collsim: $api emulator/sim/
+libglex/tools/collsim: $api emulator/sim/
 libglex/tools/: $api
 libglex/man/: libglex/src/cfg/
 emulator/abi/:
 emulator/nic/: libglex/include/glex.h emulator/abi/
 emulator/host/: libglex/include/glex.h emulator/abi/ emulator/nic/
+emulator/sim/: libglex/include/glex.h emulator/abi/ emulator/nic/
 emulator/fabric/: emulator/abi/ emulator/nic/fabric.h
 emulator/glexd/: libglex/include/glex.h emulator/ libglex/src/cfg/
 emulator/out/: libglex/include/glex.h emulator/ libglex/src/cfg/
@@ -172,6 +178,9 @@ bad libglex/tools/glex_perf.c core/priv.h
 bad libglex/tools/glex_perf.c cfg/cfg.h
 bad libglex/tools/glex_info.c backend/nic/nic.h
 good libglex/tools/glex_info.c cfg/cfg.h
+good libglex/tools/collsim_run.c emulator/sim/sim.h
+bad libglex/tools/collsim_run.c emulator/nic/coll.h
+bad libglex/tools/glex_perf.c emulator/sim/sim.h
 bad emulator/abi/x.h emulator/nic/ring.h
 bad emulator/nic/x.c emulator/glexd/glexd.h
 bad emulator/nic/x.c ../glexd/glexd.h
@@ -180,6 +189,10 @@ bad emulator/nic/x.c glex_ext.h
 bad emulator/nic/x.c emulator/host/attach.h
 good emulator/nic/x.c glex.h
 good emulator/nic/x.c emulator/abi/wire.h
+bad emulator/nic/x.c emulator/sim/sim.h
+good emulator/sim/x.c emulator/nic/coll.h
+bad emulator/sim/x.c emulator/host/attach.h
+bad emulator/sim/x.c glex_ext.h
 bad emulator/fabric/x.c emulator/nic/ring.h
 bad emulator/glexd/x.c core/priv.h
 bad emulator/glexd/x.c glex_ext.h

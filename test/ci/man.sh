@@ -110,7 +110,8 @@ check() {
 	compare_options "$program" "$page"
 }
 
-for pair in libglex/tools/glex_info=glex_info.1 libglex/tools/glex_perf=glex_perf.1 emulator/glexd/glexd=glexd.8; do
+for pair in libglex/tools/glex_info=glex_info.1 libglex/tools/glex_perf=glex_perf.1 \
+	libglex/tools/glex_collsim=glex_collsim.1 emulator/glexd/glexd=glexd.8; do
 	program=$build/${pair%=*}
 	page=$man/${pair#*=}.scd
 	if [ -x "$program" ]; then

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 72_glex_collsim.sh - glex_collsim verifies, repeats itself, and says what is wrong with its options.
+#
+# Run from the top of the build tree.
+set -u
+
+# shellcheck source=test/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+collsim=$build/libglex/tools/glex_collsim
+need "$collsim"
+
+run() {
+	timeout -k 5 100 "$collsim" "$@" >"$work/out" 2>"$work/err"
+}
+
+# fails STATUS WORDS ARGS...: with that status, and those words on stderr
+fails() {
+	local status=$1 words=$2
+	shift 2
+	run "$@"
+	[ $? -eq "$status" ] && grep -qe "$words" "$work/err"
+	result $? "$*: status $status, and '$words'"
+}
+
+run -t barrier,allreduce,bcast -s kary,knomial -k 2,8 -n 1:64 && [ ! -s "$work/err" ]
+result $? "all tests, shapes and ways: every result is right"
+[ "$(grep -c '^[bab]' "$work/out")" -eq 168 ]
+result $? "a row for each"
+
+run --tsv -n 100 --noise 0.1,1000 -i 5 --seed 3 && cp "$work/out" "$work/first"
+run --tsv -n 100 --noise 0.1,1000 -i 5 --seed 3 && cmp -s "$work/out" "$work/first"
+result $? "the same seed: the same figures"
+run --tsv -n 100 --noise 0.1,1000 -i 5 --seed 4 && ! cmp -s "$work/out" "$work/first"
+result $? "another seed: other figures"
+awk -F '\t' 'NF != 14 { exit 1 } END { exit NR != 3 }' "$work/out"
+result $? "tab-separated values: a name for each column"
+
+run -P post=1.5,router=7 --times && grep -q '^router *7.0 ns' "$work/out" && grep -q 'as given' "$work/out"
+result $? "times can be set, and listed"
+run -m aries -n 750 -k 32 -w nic --tsv && awk -F '\t' 'NR == 2 { exit !($7 == 12000 && $9 < 10) }' "$work/out"
+result $? "the collective engine of Aries over 12,000 processes: below 10 us"
+
+run -n 64K -k 16 -t barrier && [ "$(wc -l <"$work/out")" -eq 4 ]
+result $? "65,536 nodes"
+
+# A simulation that passes whatever arrives is worth nothing.
+fails 1 'wrong result' --break -w nic -n 50
+fails 1 'wrong result' --break -w host -n 50
+fails 1 'more than 32 children' -s knomial -k 32 -n 64K
+fails 2 'there is no time patience' -P patience=1
+fails 2 'not nanoseconds' -P post=soon
+fails 2 'not nanoseconds' -P post=-1
+fails 2 'is not TIME=NS' -P post
+fails 2 'none of barrier' -t bcast,alltoall
+fails 2 'not a list' -n 8:2
+fails 2 'not a list' -n 2M
+fails 2 'not a list' -k 33
+fails 2 'no abacus' -m abacus
+fails 2 'none of flat' -T torus
+fails 2 'not a number from 4' -T fattree:2
+fails 2 'not a share' --noise 2,100
+fails 2 'no node 64 among 64' -t bcast -r 64 -n 64
+fails 2 'what is this for' this
+finish
