@@ -11,6 +11,8 @@
 #                     ch3:nemesis build, so no Makefile has to change.
 #   include/mpid_coll.h <- #include of glue/glex_hook.h around its functions: some collectives ask
 #                     the netmod first, if it is in use
+#   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
+#                     unexpected messages
 #
 # It may be run again at any time: only files whose content differs are written, so that make
 # rebuilds what is needed and nothing else.
@@ -21,6 +23,7 @@ begin='/* glex netmod: begin (written by install-into.sh) */'
 end='/* glex netmod: end */'
 include='#include "../glex/glex_all.c"'
 hook='#include "../channels/nemesis/netmod/glex/glex_hook.h"'
+queue='MPIR_Request *MPIDI_GLEX_unexpected(void); MPIR_Request *MPIDI_GLEX_unexpected(void) { return recvq_unexpected_head; }'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -60,7 +63,10 @@ check_source_tree()
 		die "$none_c is absent; is the tree complete? unpack the release again"
 	[ -f "$coll_h" ] ||
 		die "$coll_h is absent; is the tree complete? unpack the release again"
-	if [ ! -w "$netmod" ] || [ ! -w "$none_c" ] || [ ! -w "$coll_h" ]; then
+	if [ ! -f "$recvq_c" ] || ! grep -q 'MPIR_Request \* *recvq_unexpected_head' "$recvq_c"; then
+		die "$recvq_c is absent or has no recvq_unexpected_head; is this an MPICH newer than 5.0?"
+	fi
+	if [ ! -w "$netmod" ] || [ ! -w "$none_c" ] || [ ! -w "$coll_h" ] || [ ! -w "$recvq_c" ]; then
 		die "$netmod cannot be written; unpack MPICH where you may write"
 	fi
 }
@@ -103,16 +109,17 @@ remove_stale()
 }
 
 # Written beside and renamed, so that an interrupted run leaves the old file or the new one.
-hook_in()
+# append FILE LINE
+append()
 {
-	if grep -qF "$include" "$none_c"; then
-		# make knows the included files only once none.c was compiled with them
-		[ "$changed" = 0 ] || touch "$none_c"
+	if grep -qF "$2" "$1"; then
+		# make knows what the line includes only once the file was compiled with it
+		[ "$changed" = 0 ] || touch "$1"
 		return
 	fi
-	cp -p "$none_c" "$none_c.glex-new"
-	printf '\n%s\n%s\n%s\n' "$begin" "$include" "$end" >>"$none_c.glex-new"
-	mv "$none_c.glex-new" "$none_c"
+	cp -p "$1" "$1.glex-new"
+	printf '\n%s\n%s\n%s\n' "$begin" "$2" "$end" >>"$1.glex-new"
+	mv "$1.glex-new" "$1"
 	changed=$((changed + 1))
 }
 
@@ -150,6 +157,7 @@ take_out()
 	rm -rf "$netmod/glex"
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
+	take_out_of "$recvq_c" "$queue"
 }
 
 # take_out_of FILE LINE
@@ -189,6 +197,7 @@ nem_path=src/mpid/ch3/channels/nemesis
 netmod=$mpich/$nem_path/netmod
 none_c=$netmod/none/none.c
 coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
+recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 changed=0
 
 check_source_tree
@@ -200,7 +209,8 @@ fi
 check_own_sources
 copy_sources
 remove_stale
-hook_in
+append "$none_c" "$include"
+append "$recvq_c" "$queue"
 hook_collectives
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"

@@ -17,7 +17,11 @@ EXTRA_DIST += \
 	netmod-glex/README.md \
 	netmod-glex/build-mpich.sh \
 	netmod-glex/glue/glex_all.c \
+	netmod-glex/glue/glex_coll.c \
+	netmod-glex/glue/glex_coll_op.c \
 	netmod-glex/glue/glex_dyn.c \
+	netmod-glex/glue/glex_held.c \
+	netmod-glex/glue/glex_hook.h \
 	netmod-glex/glue/glex_impl.h \
 	netmod-glex/glue/glex_init.c \
 	netmod-glex/glue/glex_lmt.c \

@@ -46,7 +46,8 @@ glex_stories = \
 	test/integ/78_mpi_lost.sh \
 	test/integ/78_mpi_memhooks.sh \
 	test/integ/79_mpi_coll.sh \
-	test/integ/80_mpi_job_variables.sh
+	test/integ/80_mpi_job_variables.sh \
+	test/integ/81_mpi_unexpected.sh
 # Guards of the source itself.
 glex_guards = \
 	test/ci/getenv.sh \
@@ -62,7 +63,7 @@ TESTS += $(glex_stories)
 EXTRA_DIST += \
 	test/mpi/come_and_go.c \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
-	test/lib/mpi.sh test/mpi/cancel.c test/mpi/coll.c test/mpi/coll_death.c test/mpi/limits.c test/mpi/lost.c test/mpi/soak.c \
+	test/lib/mpi.sh test/mpi/cancel.c test/mpi/coll.c test/mpi/coll_death.c test/mpi/limits.c test/mpi/lost.c test/mpi/soak.c test/mpi/unexpected.c \
 	test/mpi/stats.c test/bench/coll_bench.c test/bench/coll_compare.sh \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
 	test/bench/mpi_shapes.c test/bench/osu test/bench/osu_table.awk test/bench/wait.sh \

@@ -62,6 +62,8 @@ struct glexch_ops {
 	void (*fail)(struct glexch_conn *conn, const char *why);
 	/* After glexch_conn_drain: all that was queued has been handed to the network. */
 	void (*drained)(struct glexch_conn *conn);
+	/* The peer has called glexch_conn_hold.  May be NULL. */
+	void (*held)(struct glexch_conn *conn, int on);
 };
 
 /* Which channels are used. */
@@ -144,6 +146,13 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why);
 
 /* No credits are returned any more; drained comes when the queue is empty, perhaps at once. */
 void glexch_conn_drain(struct glexch_conn *conn);
+
+/*
+ * Tells the peer that what it sends piles up here (on), or does no more: its user
+ * hears of it and is to do something about it, the stream flows on as before.  Only
+ * the last word counts if the peer has not heard the one before.
+ */
+void glexch_conn_hold(struct glexch_conn *conn, int on);
 
 void *glexch_conn_user(const struct glexch_conn *conn);
 uint32_t glexch_conn_chan(const struct glexch_conn *conn);

@@ -42,6 +42,7 @@ enum glexch_mp_type {
 	GLEXCH_MP_GIVE = 7,   /* sequenced, the answer: so many are given back */
 	GLEXCH_MP_SPLIT = 8,  /* sequenced: a header, to be filled up with zeros, and stream bytes */
 	GLEXCH_MP_ER = 9,     /* sequenced: enum glexch_er_word about the exclusive channel */
+	GLEXCH_MP_HOLD = 10,  /* sequenced: what you send piles up here, or does no more */
 };
 
 enum glexch_mp_flag {
@@ -121,7 +122,7 @@ struct glexch_mp {
 		uint8_t bytes[GLEXCH_MP_BODY];
 		struct glexch_block_ref block;
 		struct glexch_hello hello;
-		uint8_t given;	/* GIVE */
+		uint8_t given;	/* GIVE; HOLD: 1 or 0 */
 		uint16_t lines; /* CREDIT: of the ring, returned; may be absent */
 		struct glexch_er_mp er;
 		struct {
@@ -200,6 +201,7 @@ enum glexch_say {
 	GLEXCH_SAY_ACCEPT = 16,
 	GLEXCH_SAY_OPEN = 32,
 	GLEXCH_SAY_CLOSE = 64,
+	GLEXCH_SAY_HOLD = 128,
 };
 
 enum glexch_step {
@@ -243,6 +245,7 @@ struct glexch_conn {
 	uint16_t asked : 1;    /* for credits; the answer is to come */
 	uint16_t unread : 1;   /* a credit MP of ours may not have been read */
 	uint16_t saw : 1;      /* to be told: one of the peer's has been read */
+	uint16_t hold : 1;     /* what glexch_conn_hold was told last */
 	uint16_t paid : 1;     /* a foreign one: has its slots from mpq_pool, not from the room for strangers */
 	uint32_t key;
 	uint32_t tx_block; /* bytes of the longest block to send */

@@ -431,6 +431,14 @@ void glexch_conn_tend(struct glexch *ch)
 
 /* ---- small things -------------------------------------------------------- */
 
+void glexch_conn_hold(struct glexch_conn *conn, int on)
+{
+	if (conn->hold == (on != 0) || conn->draining || (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)))
+		return;
+	conn->hold = on != 0;
+	glexch_say(conn, GLEXCH_SAY_HOLD);
+}
+
 void *glexch_conn_user(const struct glexch_conn *conn)
 {
 	return conn->user;

@@ -120,6 +120,10 @@ static void glexch_seq_hand_over(struct glexch_conn *conn, struct glexch_rx *rx)
 		if (!glexch_credit_given(conn, rx->mp.u.given))
 			glexch_conn_fail(conn, "it gives back more credits than it has");
 		break;
+	case GLEXCH_MP_HOLD:
+		if (conn->ch->ops->held)
+			conn->ch->ops->held(conn, rx->mp.u.given);
+		break;
 	default: /* HELLO: the connection knows it already */
 		break;
 	}

@@ -210,6 +210,13 @@ static enum glexch_step glexch_sr_give(struct glexch_conn *conn)
 	return GLEXCH_STEP_OK;
 }
 
+static enum glexch_step glexch_sr_say_hold(struct glexch_conn *conn)
+{
+	if (glexch_sr_control(conn, GLEXCH_MP_HOLD, conn->hold))
+		return GLEXCH_STEP_OK;
+	return conn->slow & GLEXCH_SLOW_FAILED ? GLEXCH_STEP_FAILED : GLEXCH_STEP_NO_ROOM;
+}
+
 static enum glexch_step glexch_sr_say_er(struct glexch_conn *conn, enum glexch_say what)
 {
 	struct glexch_mp mp;
@@ -232,7 +239,12 @@ static enum glexch_step glexch_sr_say(struct glexch_conn *conn)
 	while (conn->to_say && (step = glexch_sr_ready(conn)) == GLEXCH_STEP_OK) {
 		enum glexch_say what = (enum glexch_say)(conn->to_say & -conn->to_say);
 
-		step = what == GLEXCH_SAY_GIVE ? glexch_sr_give(conn) : glexch_sr_say_er(conn, what);
+		if (what == GLEXCH_SAY_GIVE)
+			step = glexch_sr_give(conn);
+		else if (what == GLEXCH_SAY_HOLD)
+			step = glexch_sr_say_hold(conn);
+		else
+			step = glexch_sr_say_er(conn, what);
 		if (step != GLEXCH_STEP_OK)
 			break;
 		conn->to_say &= (uint8_t)~what;
@@ -526,6 +538,7 @@ static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, u
 		return body <= ch->header;
 	case GLEXCH_MP_ASK:
 	case GLEXCH_MP_GIVE:
+	case GLEXCH_MP_HOLD:
 		return body == sizeof(mp->u.given);
 	case GLEXCH_MP_SPLIT:
 		return body >= 1 && mp->u.split.header <= body - 1 && mp->u.split.header <= ch->header;

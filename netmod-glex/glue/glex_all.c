@@ -21,6 +21,7 @@
 #include "glex_dyn.c"
 #include "glex_lost.c"
 #include "glex_send.c"
+#include "glex_held.c"
 #include "glex_poll.c"
 #include "glex_lmt.c"
 #include "glex_stats.c"

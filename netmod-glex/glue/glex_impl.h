@@ -43,7 +43,9 @@ struct MPID_nem_glex_stats {
 	uint64_t packed;   /* of them, not contiguous at the sender */
 	uint64_t copied;   /* to memory that peers can reach */
 	uint64_t streamed; /* because they could not be registered */
-	uint64_t coll[3];  /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
+	uint64_t held;	   /* times that a peer had our sends wait for their receives, and we a peer's */
+	uint64_t holds;
+	uint64_t coll[3]; /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
 	uint64_t coll_trees, coll_refused;
 };
 
@@ -66,6 +68,11 @@ struct MPID_nem_glex {
 	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_bounce *bounces;
 	struct MPID_nem_glex_wait *waits; /* I4 */
+	uint64_t unexpected_max;	  /* bytes: glex_held.c; 0: no limit */
+	uint64_t fed;			  /* bytes since the last look at the unexpected messages, */
+	uint64_t look_at;		  /* and how many are worth another */
+	uint64_t fed_by_poll;		  /* what a poll counts for */
+	int holding;			  /* somebody is held */
 	enum MPID_nem_glex_coll_where coll_where;
 	enum glex_group_shape coll_shape;
 	uint32_t coll_degree;
@@ -79,6 +86,9 @@ extern struct MPID_nem_glex MPID_nem_glex;
 
 typedef struct {
 	struct glexch_conn *conn; /* I1 */
+	uint64_t piled;		  /* bytes of its unexpected messages, when they were counted last */
+	uint8_t held;		  /* the peer wants our sends to wait for their receives */
+	uint8_t holding;	  /* we the peer's */
 } MPID_nem_glex_vc_t;
 
 /* A request that ends by a packet of a peer. */
@@ -137,6 +147,7 @@ typedef struct {
 			struct glexch_item item;
 			MPIR_Request *req;
 			MPIDI_VC_t *vc;
+			uint8_t brief[MPIDI_EAGER_SHORT_SIZE]; /* data that came in a header */
 		} send;
 		struct MPID_nem_glex_lmt lmt;
 		struct MPID_nem_glex_fetch fetch;
@@ -210,6 +221,17 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 			      intptr_t data_sz);
 int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, struct iovec *iov,
 			   int n_iov);
+
+/* ---- glex_held.c --------------------------------------------------------- */
+
+MPIR_Request *MPIDI_GLEX_unexpected(void); /* the first of them, by next the others: install-into.sh */
+void MPID_nem_glex_held_init(uint64_t limit);
+void MPID_nem_glex_held(struct glexch_conn *conn, int on);
+void MPID_nem_glex_held_forget(MPIDI_VC_t *vc);
+void *MPID_nem_glex_held_header(MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, MPIDI_CH3_Pkt_t *pkt);
+int MPID_nem_glex_held_send(MPIDI_VC_t *vc, const void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
+			    MPIR_Request **sreq_ptr);
+void MPID_nem_glex_look(void);
 
 /* ---- glex_poll.c --------------------------------------------------------- */
 

@@ -45,6 +45,7 @@ static const struct glexch_ops MPID_nem_glex_ops = {
 	.hello = MPID_nem_glex_hello,
 	.fail = MPID_nem_glex_vc_failed,
 	.drained = MPID_nem_glex_vc_drained,
+	.held = MPID_nem_glex_held,
 };
 
 /* FNV-1a of the group's name: what its members are known by. */
@@ -87,7 +88,7 @@ static void MPID_nem_glex_ep_settings(struct glexch_params *params)
 /* Blocks of whole cache lines, and a pool whose offsets have 32 bits. */
 static void MPID_nem_glex_settings(struct glexch_params *params)
 {
-	uint64_t eager;
+	uint64_t eager, unexpected = 0;
 
 	params->credits = MPID_nem_glex_setting("GLEX_MPI_SR_CREDITS", UINT8_MAX);
 	params->block_size = MPID_nem_glex_setting("GLEX_MPI_SR_BLOCK_SIZE", 1u << 30) & ~63u;
@@ -101,6 +102,8 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	MPID_nem_glex.eager_max = MPID_nem_glex_setting("GLEX_MPI_EAGER_MAX", INT32_MAX);
 	if (glex_config_uint("GLEX_EAGER_MAX_MSG_SIZE", &eager) == GLEX_SUCCESS)
 		MPID_nem_glex.eager_max = (intptr_t)eager;
+	glex_config_uint("GLEX_MPI_UNEXPECTED_MAX", &unexpected);
+	MPID_nem_glex_held_init(unexpected);
 	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
 	MPID_nem_glex.coll_where = (enum MPID_nem_glex_coll_where)MPID_nem_glex_setting("GLEX_MPI_COLL", 2);
 	MPID_nem_glex.coll_shape = (enum glex_group_shape)MPID_nem_glex_setting("GLEX_MPI_COLL_SHAPE", 1);

@@ -18,6 +18,8 @@ void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
 	MPIDI_VC_t *vc = glexch_conn_user(conn);
 	int mpi_errno = MPID_nem_handle_pkt(vc, buf, len);
 
+	MPID_nem_glex.fed += len + sizeof(MPIR_Request);
+
 	if (unlikely(mpi_errno))
 		MPID_nem_glex_note(mpi_errno);
 }
@@ -43,6 +45,9 @@ int MPID_nem_glex_poll(int in_blocking_poll)
 		MPID_nem_glex_idle(in_blocking_poll);
 	MPIR_ERR_CHKANDJUMP1(unlikely(done < 0), mpi_errno, MPI_ERR_OTHER, "**fail", "%s",
 			     "glexd has ended, and with it the network; start the job again");
+	MPID_nem_glex.fed += MPID_nem_glex.fed_by_poll;
+	if (unlikely(MPID_nem_glex.fed >= MPID_nem_glex.look_at))
+		MPID_nem_glex_look();
 	if (unlikely(MPID_nem_glex.lmt_waiting != NULL))
 		MPID_nem_glex_lmt_retry();
 	if (unlikely(MPID_nem_glex.error != MPI_SUCCESS)) {

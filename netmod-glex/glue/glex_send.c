@@ -93,6 +93,14 @@ static void MPID_nem_glex_header(MPIDI_CH3_Pkt_t *pkt, const void *hdr, intptr_t
 	memset((char *)pkt + hdr_sz, 0, sizeof(*pkt) - hdr_sz);
 }
 
+/* A message whose sender would not wait for its receive. */
+static int MPID_nem_glex_is_message(const void *hdr)
+{
+	int type = ((const MPIDI_CH3_Pkt_t *)hdr)->type;
+
+	return type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGERSHORT_SEND;
+}
+
 int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
 				  MPIR_Request **sreq_ptr)
 {
@@ -106,6 +114,10 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	*sreq_ptr = NULL;
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
+	if (unlikely(MPID_nem_glex_vc(vc)->held) && MPID_nem_glex_is_message(hdr)) {
+		mpi_errno = MPID_nem_glex_held_send(vc, hdr, hdr_sz, data, data_sz, sreq_ptr);
+		goto fn_exit;
+	}
 	MPID_nem_glex_count_eager((size_t)data_sz);
 	if (hdr_sz + data_sz < GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
 		goto fn_exit;
@@ -168,10 +180,12 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 	int mpi_errno = MPI_SUCCESS;
 	struct glexch_conn *conn;
 	struct iovec iov[2];
-	MPIDI_CH3_Pkt_t pkt;
+	MPIDI_CH3_Pkt_t pkt, awaited;
 
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
+	if (unlikely(MPID_nem_glex_vc(vc)->held))
+		hdr = MPID_nem_glex_held_header(sreq, hdr, hdr_sz, &awaited);
 	MPID_nem_glex_take(vc, sreq, hdr);
 	if (hdr_sz + data_sz < GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
@@ -195,11 +209,13 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 	int mpi_errno = MPI_SUCCESS;
 	struct iovec all[MPL_IOV_LIMIT + 1];
 	struct glexch_conn *conn;
-	MPIDI_CH3_Pkt_t pkt;
+	MPIDI_CH3_Pkt_t pkt, awaited;
 
 	MPIR_Assert(n_iov < MPL_IOV_LIMIT);
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
+	if (unlikely(MPID_nem_glex_vc(vc)->held))
+		hdr = MPID_nem_glex_held_header(sreq, hdr, hdr_sz, &awaited);
 	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
 	MPID_nem_glex_take(vc, sreq, hdr);
 	all[0].iov_base = &pkt;

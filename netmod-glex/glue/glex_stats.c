@@ -88,6 +88,9 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 		", packed %" PRIu64 ", copied %" PRIu64 ", streamed %" PRIu64 "\n",
 		st->cache_hits, st->cache_misses, st->expose_refused, mpi->packed, mpi->copied, mpi->streamed);
 	MPID_nem_glex_say(text,
+			  "  sends had to wait for their receives %" PRIu64 " times, those of peers %" PRIu64 "\n",
+			  mpi->held, mpi->holds);
+	MPID_nem_glex_say(text,
 			  "  collectives by the NIC: barriers %" PRIu64 ", broadcasts %" PRIu64 ", reductions %" PRIu64
 			  "; trees %" PRIu64 ", refused %" PRIu64 "\n",
 			  mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST],
@@ -133,6 +136,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_rendezvous_copied", OF_MPI(copied), 1,
 	 "rendezvous whose data had to be copied to where peers can reach it"},
 	{"glex_rendezvous_streamed", OF_MPI(streamed), 1, "rendezvous whose data could not be registered"},
+	{"glex_held", OF_MPI(held), 1, "times that a peer had sends wait for their receives"},
+	{"glex_holds", OF_MPI(holds), 1, "times that the sends of a peer were made to"},
 	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), 1, "barriers run by the NIC"},
 	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), 1, "broadcasts run by the NIC"},
 	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), 1, "reductions run by the NIC"},

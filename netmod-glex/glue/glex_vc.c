@@ -168,6 +168,7 @@ static int MPID_nem_glex_vc_terminated(MPIDI_VC_t *vc)
 	if (area->conn)
 		glexch_conn_destroy(area->conn);
 	area->conn = NULL;
+	MPID_nem_glex_held_forget(vc);
 	return MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED);
 }
 

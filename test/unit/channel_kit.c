@@ -86,7 +86,15 @@ static void on_drained(struct glexch_conn *conn)
 	((struct end *)glexch_conn_user(conn))->drained++;
 }
 
-const struct glexch_ops kit_ops = {on_data, on_identify, on_hello, on_fail, on_drained};
+static void on_held(struct glexch_conn *conn, int on)
+{
+	struct end *end = glexch_conn_user(conn);
+
+	end->held = on;
+	end->holds++;
+}
+
+const struct glexch_ops kit_ops = {on_data, on_identify, on_hello, on_fail, on_drained, on_held};
 
 /* The netmod takes the place of a word in the list of GLEX_MPI_CHANNEL for the mode. */
 _Static_assert((int)GLEXI_MPI_CHANNEL_AUTO == (int)GLEXCH_MODE_AUTO, "GLEX_MPI_CHANNEL=auto");

@@ -26,6 +26,7 @@ struct end {
 	size_t sent, received;
 	int queued, done, failed_items; /* items */
 	int failed, drained;
+	int held, holds; /* what the peer said last about it, and how often it said something */
 	void (*on_data)(struct end *end);
 	int expect_zeros; /* at these places of the stream, in place of the pattern */
 	size_t zeros_from, zeros_to;

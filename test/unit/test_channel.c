@@ -275,6 +275,37 @@ START_TEST(channels__two_between_the_same_endpoints__stay_apart)
 }
 END_TEST
 
+/* Whatever is under way: the peer ends up with the last word, and no byte is lost over it. */
+START_TEST(hold__amid_a_stream__peer_hears_the_last_word)
+{
+	struct end *a, *b;
+
+	start((unsigned)_i, 1 + (uint32_t)_i % 16, 8);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	open_end(1, 0);
+	for (int i = 0; i < MESSAGES; i++) {
+		send_message(a, random_size());
+		send_message(b, random_size());
+		glexch_conn_hold(b->conn, (int)fake_random(2));
+		for (unsigned n = fake_random(12); n; n--)
+			step();
+	}
+	glexch_conn_hold(b->conn, _i % 2);
+	settle(a, b);
+	settle(b, a);
+	for (int n = 0, idle = 0; n < STEPS && idle < 100; n++)
+		idle = step() ? 0 : idle + 1; /* nothing is on its way any more */
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	ck_assert_int_gt(a->holds, 0);
+	ck_assert_int_eq(a->held, _i % 2);
+	ck_assert_int_eq(b->holds, 0);
+	stop();
+}
+END_TEST
+
 START_TEST(announce__nothing_sent__peer_hears)
 {
 	struct end *temp;
@@ -585,6 +616,7 @@ static TCase *conn_case(void)
 	tcase_add_loop_test(tc, hello__refused_at_first__is_asked_again, 1, 10);
 	tcase_add_loop_test(tc, open__towards_a_stranger_whose_hello_is_late__sends_after_it, 0, 30);
 	tcase_add_loop_test(tc, channels__two_between_the_same_endpoints__stay_apart, 1, 10);
+	tcase_add_loop_test(tc, hold__amid_a_stream__peer_hears_the_last_word, 1, 20);
 	tcase_add_test(tc, announce__nothing_sent__peer_hears);
 	tcase_add_loop_test(tc, peer__dies__everything_of_it_fails_once, 1, 20);
 	tcase_add_test(tc, drain__queue_not_empty__waits_for_it);

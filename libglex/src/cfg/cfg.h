@@ -109,6 +109,7 @@ struct glexi_cfg {
 	uint64_t mpi_sr_blocks;
 	uint64_t mpi_sr_credits;
 	uint64_t mpi_eager_max;
+	uint64_t mpi_unexpected_max;
 	bool mpi_stats;
 	int mpi_coll;	    /* enum glexi_mpi_coll */
 	int mpi_coll_shape; /* enum glex_group_shape */

@@ -170,6 +170,8 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "mini-packets a peer may have under way at most in the shared channel: it begins with up to 8"),
 	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "16K", 0, 16 * M,
 	     "longest message that is sent without asking the receiver first"),
+	SIZE("GLEX_MPI_UNEXPECTED_MAX", mpi_unexpected_max, "64M", 0, 64 * G,
+	     "memory for messages that have come before their receives; who sends more waits for them, short messages too, until half of it is free; 0: no limit"),
 	UINT("GLEX_EAGER_MAX_MSG_SIZE", eager_max_msg_size, "", 0, 16 * M, "bytes",
 	     "the same under the name that job scripts for the machine know; goes before it"),
 	BOOL("GLEX_USE_ZC_RNDV", use_zc_rndv, "y",
