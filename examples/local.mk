@@ -22,4 +22,4 @@ EXTRA_DIST += \
 	examples/README.md \
 	examples/mpi/pingpong.c \
 	examples/mpi/halo.c \
-	examples/plots/endpoint.gp examples/plots/mpi_compare.gp examples/plots/osu.gp
+	examples/plots/collsim.gp examples/plots/endpoint.gp examples/plots/mpi_compare.gp examples/plots/osu.gp

@@ -1,7 +1,7 @@
 # libglex.so, its headers and tools.
 include_HEADERS += libglex/include/glex.h libglex/include/glex_ext.h
 pkgconfig_DATA += libglex/libglex.pc
-EXTRA_DIST += libglex/libglex.map
+EXTRA_DIST += libglex/libglex.map libglex/doc/collectives.md libglex/doc/collectives.svg
 
 noinst_LTLIBRARIES += libglex/src/cfg/libglexcfg.la
 libglex_src_cfg_libglexcfg_la_SOURCES = \

@@ -190,7 +190,8 @@ static void note_begin(struct run *run, uint32_t node)
 {
 	run->member[node].begun = true;
 	run->begun++;
-	run->last_begin = sim_now(run->sim, node);
+	if (run->last_begin < sim_now(run->sim, node))
+		run->last_begin = sim_now(run->sim, node);
 	if (run->c->test != COLLSIM_BCAST)
 		sim_busy(run->sim, node, local_ns(run->c));
 }
