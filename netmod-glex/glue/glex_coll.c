@@ -25,7 +25,9 @@
 #include <sched.h>
 
 #define MPID_NEM_GLEX_MP_BYTES 112
+#define MPID_NEM_GLEX_DIRECT   16 /* ranks: up to so many, each sends to each */
 #define MPID_NEM_GLEX_SPINS    64 /* looks at the own queue alone, before the others' messages */
+#define MPID_NEM_GLEX_LOOKS    8  /* one in so many from then on is for the others' messages */
 
 enum MPID_nem_glex_tree_state {
 	MPID_NEM_GLEX_TREE_LATER,
@@ -261,10 +263,13 @@ static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, struct MPID_nem_g
 			mpi_errno = MPID_Progress_wait(&state);
 		MPID_Progress_end(&state);
 	}
-	while (!op->done && mpi_errno == MPI_SUCCESS) {
-		if (crowded)
+	for (i = 1; !op->done && mpi_errno == MPI_SUCCESS; i++) {
+		if (crowded || i % MPID_NEM_GLEX_LOOKS == 0)
 			sched_yield();
-		mpi_errno = MPID_Progress_test(NULL);
+		if (i % MPID_NEM_GLEX_LOOKS == 0)
+			mpi_errno = MPID_Progress_test(NULL);
+		else
+			MPID_nem_glex_tree_poll(tree);
 	}
 	/* Without progress none of them ends: what the tree was doing is given up (I3). */
 	while (!op->done)
@@ -298,15 +303,28 @@ static int MPID_nem_glex_tree_open(struct MPID_nem_glex_tree *tree, struct glex_
 	return ret == GLEX_SUCCESS;
 }
 
+/* The one that is wanted, if it can be. */
+static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
+{
+	switch (MPID_nem_glex.coll_shape) {
+	case MPID_NEM_GLEX_COLL_AUTO:
+	case GLEX_GROUP_DIRECT:
+		return n <= MPID_NEM_GLEX_DIRECT ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
+	default:
+		return (enum glex_group_shape)MPID_nem_glex.coll_shape;
+	}
+}
+
 /* With the degree that is wanted, or the greatest one that gives nobody too many children. */
 static int MPID_nem_glex_tree_join(struct MPID_nem_glex_tree *tree, const struct glex_group_card *cards,
 				   const MPIR_Comm *comm)
 {
 	uint32_t n = (uint32_t)comm->remote_size, degree = MPID_nem_glex.coll_degree, parent, count;
 	uint32_t children[GLEX_COLL_MAX_BRANCH_DEGREE];
-	enum glex_group_shape shape = MPID_nem_glex.coll_shape;
+	enum glex_group_shape shape = MPID_nem_glex_shape(n);
 
-	while (degree > 2 && glex_group_tree(shape, n, 0, degree, &parent, children, &count) != GLEX_SUCCESS)
+	while (shape != GLEX_GROUP_DIRECT && degree > 2 &&
+	       glex_group_tree(shape, n, 0, degree, &parent, children, &count) != GLEX_SUCCESS)
 		degree--;
 	return glex_group_join(tree->group, cards, n, (uint32_t)comm->rank, shape, degree) == GLEX_SUCCESS;
 }

@@ -51,6 +51,8 @@ struct MPID_nem_glex_stats {
 
 enum MPID_nem_glex_coll_kind { MPID_NEM_GLEX_BARRIER, MPID_NEM_GLEX_BCAST, MPID_NEM_GLEX_REDUCE };
 
+#define MPID_NEM_GLEX_COLL_AUTO 3
+
 /* GLEX_MPI_COLL: among which ranks the NICs run collectives. */
 enum MPID_nem_glex_coll_where { MPID_NEM_GLEX_COLL_OFF, MPID_NEM_GLEX_COLL_NODES, MPID_NEM_GLEX_COLL_ALL };
 
@@ -74,7 +76,7 @@ struct MPID_nem_glex {
 	uint64_t fed_by_poll;		  /* what a poll counts for */
 	int holding;			  /* somebody is held */
 	enum MPID_nem_glex_coll_where coll_where;
-	enum glex_group_shape coll_shape;
+	uint32_t coll_shape; /* enum glex_group_shape, or MPID_NEM_GLEX_COLL_AUTO */
 	uint32_t coll_degree;
 	uint32_t coll_after;		      /* so many eligible calls make a tree */
 	uint32_t coll_packets;		      /* the longest has so many */

@@ -106,7 +106,7 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	MPID_nem_glex_held_init(unexpected);
 	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
 	MPID_nem_glex.coll_where = (enum MPID_nem_glex_coll_where)MPID_nem_glex_setting("GLEX_MPI_COLL", 2);
-	MPID_nem_glex.coll_shape = (enum glex_group_shape)MPID_nem_glex_setting("GLEX_MPI_COLL_SHAPE", 1);
+	MPID_nem_glex.coll_shape = MPID_nem_glex_setting("GLEX_MPI_COLL_SHAPE", MPID_NEM_GLEX_COLL_AUTO);
 	MPID_nem_glex.coll_degree = MPID_nem_glex_setting("GLEX_MPI_COLL_DEGREE", GLEX_COLL_MAX_BRANCH_DEGREE);
 	MPID_nem_glex.coll_after = MPID_nem_glex_setting("GLEX_MPI_COLL_AFTER", UINT32_MAX);
 	MPID_nem_glex.coll_packets = MPID_nem_glex_setting("GLEX_MPI_COLL_PACKETS", INT32_MAX);

@@ -219,6 +219,10 @@ static const struct crowd crowds[] = {
 	{.n = 5, .degree = 2},
 	{.n = 5, .degree = 2, .shape = GLEX_GROUP_KNOMIAL},
 	{.n = 6, .degree = 3, .type = GLEX_EP_TYPE_EMULATE},
+	{.n = 1, .shape = GLEX_GROUP_DIRECT},
+	{.n = 2, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_NORMAL},
+	{.n = 5, .shape = GLEX_GROUP_DIRECT},
+	{.n = 8, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_EMULATE},
 };
 
 START_TEST(group__of_processes__all_collectives_from_every_root)
@@ -238,12 +242,16 @@ END_TEST
 START_TEST(group__wrong_arguments__invalid)
 {
 	union glex_coll_data_loc units[7];
-	struct glex_group_card card;
+	struct glex_group_card card, many[17];
 	struct crowd c = {.n = 1};
 	unsigned char data[113];
+	uint32_t i;
 
 	memset(units, 0, sizeof(units));
 	open_group(&card, &c);
+	for (i = 0; i < 17; i++)
+		many[i] = card;
+	RETURNS(glex_group_join(group, many, 17, 0, GLEX_GROUP_DIRECT, 2), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, &card, 1, 1, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, &card, 1, 0, GLEX_GROUP_KARY, 33), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, NULL, 1, 0, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
@@ -280,7 +288,7 @@ static void late_member(int fd, void *arg)
 
 START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
 {
-	struct crowd c = {.n = 4, .degree = 1};
+	struct crowd c = {.n = 4, .degree = 1, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
 	struct peer peer[MAX];
 	uint32_t i;
 
@@ -297,6 +305,147 @@ START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
 		meet(peer[i].fd);
 		peer_join(&peer[i]);
 	}
+	close_group();
+}
+END_TEST
+
+/* ---- who runs ahead -------------------------------------------------------------------------- */
+
+#define AHEAD 400u
+
+/* Broadcasts by member 0, of one packet or two; how many it did before it was held back. */
+static uint32_t broadcast_ahead(uint32_t me, int32_t timeout)
+{
+	uint32_t round, held = AHEAD;
+	unsigned char data[112];
+
+	for (round = 0; round < AHEAD; round++) {
+		uint32_t len = round % 3 ? 8 : 112;
+		glex_ret_t ret;
+
+		memset(data, 0, sizeof(data));
+		if (me == 0)
+			fill(data, len, round);
+		OK(glex_group_bcast(group, 0, data, len));
+		ret = glex_group_wait(group, timeout);
+		if (ret == GLEX_NO_MP) {
+			held = round;
+			return held;
+		}
+		ck_assert_int_eq(ret, GLEX_SUCCESS);
+		expect_filled(data, len, round);
+	}
+	return held;
+}
+
+static void slow_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+
+	meet_all(fd, c);
+	meet(fd);
+	ck_assert_uint_eq(broadcast_ahead(c->me, WAIT_MS), AHEAD);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	close_group();
+}
+
+START_TEST(direct__one_sends_what_nobody_takes__held_back_and_then_all_there)
+{
+	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT};
+	uint32_t round, held, i;
+	struct peer peer[MAX];
+	unsigned char data[112];
+
+	start(&c, peer, slow_member);
+	held = broadcast_ahead(0, 20);
+	ck_assert_uint_gt(held, 8);
+	ck_assert_uint_lt(held, 256);
+	for (i = 1; i < c.n; i++)
+		meet(peer[i].fd);
+	OK(glex_group_wait(group, WAIT_MS));
+	for (round = held + 1; round < AHEAD; round++) {
+		fill(data, round % 3 ? 8 : 112, round);
+		OK(glex_group_bcast(group, 0, data, round % 3 ? 8 : 112));
+		OK(glex_group_wait(group, WAIT_MS));
+	}
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	for (i = 1; i < c.n; i++)
+		peer_join(&peer[i]);
+	close_group();
+}
+END_TEST
+
+/* Everybody's number and the round's, summed up for member 0. */
+static glex_ret_t add_up(const struct crowd *c, uint32_t round, int32_t timeout)
+{
+	union glex_coll_data_loc unit = {.uint64_s = {.data = round + c->me}};
+	glex_ret_t ret;
+
+	OK(glex_group_reduce(group, 0, &unit, 1, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_SUM_UNSIGNED));
+	ret = glex_group_wait(group, timeout);
+	if (c->me == 0 && ret == GLEX_SUCCESS)
+		ck_assert_uint_eq(unit.uint64_s.data, (uint64_t)round * c->n + c->n * (c->n - 1) / 2);
+	return ret;
+}
+
+static void hasty_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+	uint32_t round;
+	glex_ret_t ret = GLEX_SUCCESS;
+
+	meet_all(fd, c);
+	for (round = 0; ret == GLEX_SUCCESS; round++)
+		ret = add_up(c, round, 20);
+	ck_assert_int_eq(ret, GLEX_NO_MP);
+	ck_assert_uint_gt(round, 8);
+	ck_assert_uint_lt(round, 256);
+	meet(fd);
+	OK(glex_group_wait(group, WAIT_MS));
+	for (; round < AHEAD; round++)
+		OK(add_up(c, round, WAIT_MS));
+	close_group(); /* before member 0 has them all */
+}
+
+START_TEST(direct__several_send_what_one_does_not_take__held_back_and_then_all_there)
+{
+	struct crowd c = {.n = 4, .shape = GLEX_GROUP_DIRECT};
+	struct peer peer[MAX];
+	uint32_t i, round;
+
+	start(&c, peer, hasty_member);
+	for (i = 1; i < c.n; i++)
+		meet(peer[i].fd);
+	for (round = 0; round < AHEAD; round++)
+		OK(add_up(&c, round, WAIT_MS));
+	for (i = 1; i < c.n; i++)
+		peer_join(&peer[i]);
+	close_group();
+}
+END_TEST
+
+static void other_member(int fd, void *arg)
+{
+	meet_all(fd, arg);
+	OK(glex_group_barrier(group));
+	RETURNS(glex_group_wait(group, WAIT_MS), GLEX_SYS_ERR);
+	close_group();
+}
+
+START_TEST(direct__others_begin_something_else__all_learn_it)
+{
+	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT};
+	union glex_coll_data_loc unit = {.uint64_s = {.data = 1}};
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start(&c, peer, other_member);
+	OK(glex_group_allreduce(group, &unit, 1, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_SUM_UNSIGNED));
+	RETURNS(glex_group_wait(group, WAIT_MS), GLEX_SYS_ERR);
+	for (i = 1; i < c.n; i++)
+		peer_join(&peer[i]);
 	close_group();
 }
 END_TEST
@@ -333,7 +482,7 @@ static void doomed_member(int fd, void *arg)
 
 START_TEST(group__a_member_dies__all_others_learn_it)
 {
-	struct crowd c = {.n = 6, .degree = 2, .shape = (enum glex_group_shape)(_i % 2), .tests = _i / 2};
+	struct crowd c = {.n = 6, .degree = 2, .shape = (enum glex_group_shape)(_i % 3), .tests = _i / 3};
 	struct peer peer[MAX];
 	uint32_t i;
 
@@ -363,8 +512,11 @@ int main(void)
 	tcase_add_loop_test(tc, group__of_processes__all_collectives_from_every_root, 0,
 			    (int)(sizeof(crowds) / sizeof(crowds[0])));
 	tcase_add_test(tc, group__wrong_arguments__invalid);
-	tcase_add_test(tc, wait__somebody_has_not_begun__no_mp_and_then_success);
-	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0, 4);
+	tcase_add_loop_test(tc, wait__somebody_has_not_begun__no_mp_and_then_success, 0, 2);
+	tcase_add_test(tc, direct__one_sends_what_nobody_takes__held_back_and_then_all_there);
+	tcase_add_test(tc, direct__several_send_what_one_does_not_take__held_back_and_then_all_there);
+	tcase_add_test(tc, direct__others_begin_something_else__all_learn_it);
+	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0, 6);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

@@ -31,7 +31,7 @@ libglex/src/backend/ofi/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/co
 libglex/src/backend/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h emulator/nic/ring.h
 libglex/src/cfg/:
 libglex/src/rcache/: $api libglex/src/cfg/ libglex/src/core/ libglex/src/backend/backend.h
-libglex/src/group/: $api
+libglex/src/group/: $api emulator/nic/reduce.h
 libglex/memhooks/: libglex/memhooks/
 libglex/src/util/:
 libglex/tools/glex_info: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/

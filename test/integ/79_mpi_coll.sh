@@ -28,7 +28,8 @@ result $? "and they have run none"
 ran GLEX_MPI_COLL_AFTER=1 4 "4 ranks"
 [ "$nic" -gt 2000 ]
 result $? "and the NICs have run most of them"
-ran GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_PACKETS=5 5 "5 ranks, a k-ary tree of degree 2, several packets"
+ran GLEX_MPI_COLL_PACKETS=3 GLEX_REORDER=16 GLEX_REORDER_SEED=5 3 "3 ranks, each to each, several packets, out of order"
+ran GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_PACKETS=5 5 "5 ranks, a k-ary tree of degree 2, several packets"
 ran GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_DEGREE=2 GLEX_REORDER=16 GLEX_REORDER_SEED=3 6 \
 	"6 ranks, a binomial tree, out of order"
 ran GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_DEGREE=32 GLEX_MPI_COLL_PACKETS=3 2 "2 ranks"
@@ -46,6 +47,8 @@ all_told() {
 	[ "$(find "$work/$how" -name 'told.*' | wc -l)" = 3 ]
 }
 for how in barrier ireduce; do
+	export GLEX_MPI_COLL_SHAPE=kary
+	[ $how = barrier ] || GLEX_MPI_COLL_SHAPE=auto
 	mkdir "$work/$how"
 	# shellcheck disable=SC2016 # for the ranks' shells
 	mpirun_ 4 sh -c '"$@"; until [ -e "$3/over" ]; do sleep 0.1; done' rank "$work/bin/coll_death" $how "$work/$how" \

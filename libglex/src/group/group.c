@@ -1,59 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * group.c - barrier, broadcast and reductions on a tree, in two phases, each on an
- * endpoint of its own, so that what opens one's gate never opens the other's:
+ * group.c - a group: its endpoints, what is begun in it and what ends it.
  *
- *   up     a member tells its parent, when all its children have told it; with an
- *          operand where something is to be reduced.  Who broadcasts and is not the
- *          root sends the data to the root besides: one control packet more there.
- *   down   the root tells itself; whoever is told has it passed on to its children.
- *
- * Everybody passes both phases in each collective, so none can overtake another
- * and no queue can overflow, whatever follows on what.
+ *   up     requests of a tree's first phase
+ *   down   all that a member waits for
  *
  * Who waits for long looks after its neighbours, by an empty PUT to each, which
  * comes back as an error when the endpoint is gone.  If what was begun does not end
  * soon after (a member may leave when it has ended for itself), the group is broken,
  * and says so to all its neighbours: by an MP to `up`, where no other ever comes.
  */
-#include <glex_ext.h>
-#include <stdbool.h>
+#include "group/priv.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define MP_DATA	       112u
 #define SLICE_MS       200
 #define DEFAULT_DEGREE 8u
-#define MPQ_CAPACITY   64u
-#define GRACE	       4u /* slices between losing a neighbour and giving up */
-#define UNITS_MS       10000
+#define GRACE	       4u  /* slices between losing a neighbour and giving up */
 #define TESTS	       64u /* in one of so many without waiting: a look at the clock, and for bad news */
-
-enum what { NOTHING, BARRIER, BCAST, REDUCE };
-
-/* A member at the other end of a branch. */
-struct neighbour {
-	struct glex_group_card card;
-	bool inner; /* it has children */
-};
-
-struct glex_group {
-	glex_ep_handle_t up, down;
-	struct glex_group_card card;
-	glex_mem_handle_t mh;
-	uint64_t memory; /* what neighbours look for */
-	uint32_t n, me, children;
-	struct neighbour *near; /* the children, the parent, the root; NULL: not joined */
-	bool is_broken;
-	uint32_t tests, lost; /* waits without time, slices without a neighbour, since something was begun */
-	uint64_t looked_ms;
-	/* what was begun */
-	enum what what;
-	void *result; /* NULL: it is not wanted here */
-	uint32_t len; /* bytes, or units */
-	enum glex_coll_reduce_data_bits bits;
-};
 
 /* ---- opening, joining ------------------------------------------------------- */
 
@@ -62,8 +28,9 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 	struct glex_ep_attr attr = {.type = type, .num = GLEX_ANY_EP_NUM, .key = GLEX_EP_MAKE_KEY(0x67726f75u)};
 	glex_ret_t ret;
 
-	attr.dq_capacity = attr.mpq_capacity = attr.eq_capacity = MPQ_CAPACITY;
+	attr.dq_capacity = attr.mpq_capacity = attr.eq_capacity = GLEXI_GROUP_UP_MPQ;
 	ret = glex_create_ep(dev, &attr, &group->up);
+	attr.mpq_capacity = GLEXI_GROUP_MPQ;
 	if (ret == GLEX_SUCCESS)
 		ret = glex_create_ep(dev, &attr, &group->down);
 	if (ret == GLEX_SUCCESS)
@@ -105,64 +72,10 @@ glex_ret_t glex_group_close(glex_group_t group)
 		glex_destroy_ep(group->down);
 	if (group->up)
 		glex_destroy_ep(group->up);
+	glexi_direct_leave(group);
 	free(group->near);
 	free(group);
 	return GLEX_SUCCESS;
-}
-
-static struct neighbour *parent_of(const struct glex_group *group)
-{
-	return &group->near[group->children];
-}
-
-static struct neighbour *root_of(const struct glex_group *group)
-{
-	return &group->near[group->children + 1];
-}
-
-static glex_ret_t find_place(struct glex_group *group, const struct glex_group_card *cards, enum glex_group_shape shape,
-			     uint32_t degree)
-{
-	uint32_t i, parent, up, child[GLEX_COLL_MAX_BRANCH_DEGREE], below[GLEX_COLL_MAX_BRANCH_DEGREE], count;
-	glex_ret_t ret;
-
-	ret = glex_group_tree(shape, group->n, 0, degree, &up, below, &count); /* nobody has more children */
-	if (ret == GLEX_SUCCESS)
-		ret = glex_group_tree(shape, group->n, group->me, degree, &parent, child, &group->children);
-	if (ret != GLEX_SUCCESS)
-		return ret;
-	group->near = calloc(group->children + 2, sizeof(*group->near));
-	if (!group->near)
-		return GLEX_NO_MEM_RESOURCE;
-	for (i = 0; i < group->children; i++) {
-		glex_group_tree(shape, group->n, child[i], degree, &up, below, &count);
-		group->near[i] = (struct neighbour){.card = cards[child[i]], .inner = count != 0};
-	}
-	parent_of(group)->card = cards[parent];
-	root_of(group)->card = cards[0];
-	return GLEX_SUCCESS;
-}
-
-/*
- * A request of no effect through each endpoint's collective unit, which is made for
- * the first one: so that if there is no room for it, this is known before others
- * rely on it.
- */
-static glex_ret_t try_units(struct glex_group *group)
-{
-	glex_ep_handle_t ep[2] = {group->up, group->down};
-	struct glex_imm_mp_req req = {.flag = GLEX_FLAG_COLL};
-	unsigned char data[MP_DATA];
-	glex_ret_t ret = GLEX_SUCCESS;
-	uint32_t i, len;
-
-	for (i = 0; i < 2 && ret == GLEX_SUCCESS; i++) {
-		req.rmt_ep_addr = i ? group->card.down : group->card.up;
-		ret = glex_send_imm_mp(ep[i], &req, NULL);
-		if (ret == GLEX_SUCCESS)
-			ret = glex_receive_mp(ep[i], UNITS_MS, NULL, data, &len);
-	}
-	return ret == GLEX_NO_MP ? GLEX_SYS_ERR : ret;
 }
 
 glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *cards, uint32_t n, uint32_t me,
@@ -175,10 +88,12 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 		return GLEX_INVALID_PARAM;
 	group->n = n;
 	group->me = me;
-	ret = find_place(group, cards, shape, degree ? degree : DEFAULT_DEGREE);
-	if (ret == GLEX_SUCCESS)
-		ret = try_units(group);
+	if (shape == GLEX_GROUP_DIRECT)
+		ret = glexi_direct_join(group, cards);
+	else
+		ret = glexi_gates_join(group, cards, shape, degree ? degree : DEFAULT_DEGREE);
 	if (ret != GLEX_SUCCESS) {
+		glexi_direct_leave(group);
 		free(group->near);
 		group->near = NULL;
 	}
@@ -187,93 +102,27 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 
 /* ---- beginning ---------------------------------------------------------------- */
 
-static int32_t down_flags(enum what what)
-{
-	return GLEX_FLAG_COLL | GLEX_FLAG_COLL_SWAP | GLEX_FLAG_COLL_CP_DATA |
-	       (what == REDUCE ? GLEX_FLAG_COLL_REDUCE_RESULT : 0);
-}
-
-/* What the children are sent once this member has been told. */
-static glex_ret_t post_down(struct glex_group *group, enum what what)
-{
-	struct glex_imm_mp_req list[GLEX_COLL_MAX_BRANCH_DEGREE];
-	uint32_t i, n = group->children;
-
-	for (i = 0; i < n; i++)
-		list[i] = (struct glex_imm_mp_req){
-			.rmt_ep_addr = group->near[i].card.down,
-			.coll_counter = 1,
-			.flag = down_flags(what) | (i == 0 ? GLEX_FLAG_COLL_SEQ_START : 0) |
-				(i + 1 == n ? GLEX_FLAG_COLL_SEQ_TAIL : 0) |
-				(group->near[i].inner ? GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA : 0),
-			.next = i + 1 < n ? &list[i + 1] : NULL,
-		};
-	return n ? glex_send_imm_mp(group->down, list, NULL) : GLEX_SUCCESS;
-}
-
-/* Told to the parent, or by the root to itself, when all children have told and `more` besides. */
-static glex_ret_t post_up(struct glex_group *group, enum what what, void *data, uint32_t len, uint32_t more)
-{
-	bool root = group->me == 0;
-	struct glex_imm_mp_req req = {
-		.rmt_ep_addr = root ? group->card.down : parent_of(group)->card.up,
-		.data = data,
-		.len = len,
-		.coll_counter = group->children + (root ? more : 0),
-		.flag = GLEX_FLAG_COLL | GLEX_FLAG_COLL_SEQ_START | GLEX_FLAG_COLL_SEQ_TAIL,
-	};
-
-	if (!root || group->children) /* a root without children has no gate to open */
-		req.flag |= GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA;
-	if (what == REDUCE)
-		req.flag |= GLEX_FLAG_COLL_REDUCE | GLEX_FLAG_COLL_SWAP;
-	else if (!root)
-		req.flag &= ~GLEX_FLAG_COLL_CP_SWAP_DATA; /* the data, if any, comes from another */
-	if (root)
-		req.flag |= GLEX_FLAG_COLL_CP_DATA | GLEX_FLAG_COLL_SWAP;
-	return glex_send_imm_mp(group->up, &req, NULL);
-}
-
-/* Who broadcasts and is not the root. */
-static glex_ret_t post_data(struct glex_group *group, void *data, uint32_t len)
-{
-	struct glex_imm_mp_req req = {
-		.rmt_ep_addr = root_of(group)->card.up,
-		.data = data,
-		.len = len,
-		.flag = GLEX_FLAG_COLL | GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA,
-	};
-
-	return glex_send_imm_mp(group->up, &req, NULL);
-}
-
 static glex_ret_t may_begin(const struct glex_group *group)
 {
 	if (!group || !group->near)
 		return GLEX_INVALID_PARAM;
 	if (group->is_broken)
 		return GLEX_SYS_ERR;
-	return group->what == NOTHING ? GLEX_SUCCESS : GLEX_BUSY;
+	return group->what == GLEXI_NOTHING ? GLEX_SUCCESS : GLEX_BUSY;
 }
 
-/* The queues are empty when nothing has begun, so none of the posts is refused for want of room. */
-static glex_ret_t begin(struct glex_group *group, enum what what, void *data, uint32_t len, uint32_t from)
+static glex_ret_t begin(struct glex_group *group, enum glexi_what what, void *data, uint32_t len)
 {
-	glex_ret_t ret = post_down(group, what);
-	bool mine = what != BCAST || group->me == from;
+	glex_ret_t ret;
 
-	if (ret == GLEX_SUCCESS && what == BCAST && from && group->me == from)
-		ret = post_data(group, data, len);
-	if (ret == GLEX_SUCCESS)
-		ret = post_up(group, what, mine ? data : NULL, mine ? len : 0, what == BCAST && from ? 1 : 0);
-	if (ret != GLEX_SUCCESS) {
-		group->is_broken = true; /* half begun */
-		return GLEX_SYS_ERR;
-	}
 	group->what = what;
 	group->tests = group->lost = 0;
 	group->looked_ms = 0;
-	return GLEX_SUCCESS;
+	ret = group->direct ? glexi_direct_begin(group, data, len) : glexi_gates_begin(group, data, len);
+	if (ret == GLEX_SUCCESS)
+		return GLEX_SUCCESS;
+	group->is_broken = true; /* half begun */
+	return GLEX_SYS_ERR;
 }
 
 glex_ret_t glex_group_barrier(glex_group_t group)
@@ -282,8 +131,10 @@ glex_ret_t glex_group_barrier(glex_group_t group)
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
+	group->root = 0;
+	group->to_all = true;
 	group->result = NULL;
-	return begin(group, BARRIER, NULL, 0, 0);
+	return begin(group, GLEXI_BARRIER, NULL, 0);
 }
 
 glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint32_t len)
@@ -292,26 +143,28 @@ glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint3
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
-	if (root >= group->n || len > MP_DATA || (len && !data))
+	if (root >= group->n || len > GLEXI_GROUP_MP || (len && !data))
 		return GLEX_INVALID_PARAM;
+	group->root = root;
+	group->to_all = false;
 	group->result = data;
 	group->len = len;
-	return begin(group, BCAST, data, len, root);
+	return begin(group, GLEXI_BCAST, data, len);
 }
 
-static glex_ret_t reduce(glex_group_t group, bool wanted, union glex_coll_data_loc *units, uint32_t count,
+static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
 			 enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
 {
-	unsigned char data[MP_DATA];
+	unsigned char data[GLEXI_GROUP_MP];
 	uint32_t len;
 	glex_ret_t ret = glex_coll_compose_mp_reduce_data(units, count, bits, op, 1, data, &len);
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
-	group->result = wanted ? units : NULL;
+	group->result = group->to_all || group->me == group->root ? units : NULL;
 	group->len = count;
 	group->bits = bits;
-	return begin(group, REDUCE, data, len, 0);
+	return begin(group, GLEXI_REDUCE, data, len);
 }
 
 glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units, uint32_t count,
@@ -321,7 +174,11 @@ glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
-	return root < group->n ? reduce(group, group->me == root, units, count, bits, op) : GLEX_INVALID_PARAM;
+	if (root >= group->n)
+		return GLEX_INVALID_PARAM;
+	group->root = root;
+	group->to_all = false;
+	return reduce(group, units, count, bits, op);
 }
 
 glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
@@ -329,26 +186,23 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 {
 	glex_ret_t ret = may_begin(group);
 
-	return ret == GLEX_SUCCESS ? reduce(group, true, units, count, bits, op) : ret;
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	group->root = 0;
+	group->to_all = true;
+	return reduce(group, units, count, bits, op);
 }
 
 /* ---- waiting -------------------------------------------------------------------- */
 
-/* Each neighbour in turn: children, then the parent. */
-static const struct glex_group_card *neighbour(const struct glex_group *group, uint32_t i)
-{
-	return i < group->children + (group->me != 0) ? &group->near[i].card : NULL;
-}
-
 static glex_ret_t tell_broken(struct glex_group *group)
 {
 	struct glex_imm_mp_req req = {.len = 0};
-	const struct glex_group_card *card;
 	uint32_t i;
 
 	group->is_broken = true;
-	for (i = 0; (card = neighbour(group, i)); i++) {
-		req.rmt_ep_addr = card->up;
+	for (i = 0; i < group->neighbours; i++) {
+		req.rmt_ep_addr = group->near[i].card.up;
 		glex_send_imm_mp(group->up, &req, NULL);
 	}
 	return GLEX_SYS_ERR;
@@ -364,10 +218,10 @@ static bool has_errors(glex_ep_handle_t ep)
 /* False: somebody is gone. */
 static bool look_after(struct glex_group *group)
 {
-	const struct glex_group_card *card;
 	uint32_t i;
 
-	for (i = 0; (card = neighbour(group, i)); i++) {
+	for (i = 0; i < group->neighbours; i++) {
+		const struct glex_group_card *card = &group->near[i].card;
 		struct glex_imm_rdma_req req = {.rmt_ep_addr = card->up, .rmt_mh = card->mh, .rmt_key = card->key};
 
 		glex_imm_rdma(group->up, &req, NULL);
@@ -375,24 +229,10 @@ static bool look_after(struct glex_group *group)
 	return !has_errors(group->up) && !has_errors(group->down);
 }
 
-static glex_ret_t finish(struct glex_group *group, void *data, uint32_t len)
-{
-	glex_ret_t ret = GLEX_SUCCESS;
-
-	if (group->what == REDUCE && group->result)
-		ret = glex_coll_decompose_mp_reduce_data(group->result, group->len, group->bits, data);
-	else if (group->what == BCAST && len == group->len && len)
-		memcpy(group->result, data, len);
-	else if (group->what == BCAST && len != group->len)
-		ret = GLEX_INVALID_PARAM;
-	group->what = NOTHING;
-	return ret == GLEX_SUCCESS ? GLEX_SUCCESS : tell_broken(group); /* the others had begun something else */
-}
-
 /* How it stands after a wait of so many milliseconds for nothing. */
 static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 {
-	unsigned char data[MP_DATA];
+	unsigned char data[GLEXI_GROUP_MP];
 	struct timespec now;
 	uint64_t now_ms;
 	uint32_t len;
@@ -413,22 +253,21 @@ static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 
 glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
 {
-	unsigned char data[MP_DATA];
 	int32_t slice;
-	uint32_t len;
 	glex_ret_t ret;
 
-	if (!group || (group->what == NOTHING && !group->is_broken))
+	if (!group || (group->what == GLEXI_NOTHING && !group->is_broken))
 		return GLEX_INVALID_PARAM;
 	if (group->is_broken)
 		return GLEX_SYS_ERR;
 	for (;;) {
 		slice = timeout < 0 || timeout > SLICE_MS ? SLICE_MS : timeout;
-		ret = glex_receive_mp(group->down, slice, NULL, data, &len);
-		if (ret == GLEX_SUCCESS)
-			return finish(group, data, len);
-		if (ret == GLEX_NO_MP)
-			ret = still_well(group, slice);
+		ret = group->direct ? glexi_direct_wait(group, slice) : glexi_gates_wait(group, slice);
+		if (ret == GLEX_SUCCESS) {
+			group->what = GLEXI_NOTHING;
+			return GLEX_SUCCESS;
+		}
+		ret = ret == GLEX_NO_MP ? still_well(group, slice) : tell_broken(group);
 		if (ret != GLEX_NO_MP)
 			return ret;
 		if (timeout >= 0 && (timeout -= slice) == 0)

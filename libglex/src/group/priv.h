@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * priv.h - a group, as its files see it.  A collective takes one of two ways:
+ *
+ *   tree.c, gates.c   along a tree, by requests that packets trigger: two for each member
+ *   direct.c          each to each: one way there, and nothing to pass on
+ */
+#ifndef GLEXI_GROUP_PRIV_H
+#define GLEXI_GROUP_PRIV_H
+
+#ifndef GLEXI_BUILD
+#error "internal header of libglex"
+#endif
+
+#include <glex_ext.h>
+#include <stdbool.h>
+
+#define GLEXI_GROUP_MP	    112u /* bytes of a packet */
+#define GLEXI_GROUP_UP_MPQ  64u
+#define GLEXI_GROUP_MPQ	    256u /* of `down`: what direct.c's windows come to */
+#define GLEXI_GROUP_WAIT_MS 10000
+
+enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE };
+
+/* A member at the other end of a branch. */
+struct glexi_neighbour {
+	struct glex_group_card card;
+	bool inner; /* it has children */
+};
+
+struct glexi_direct;
+
+struct glex_group {
+	glex_ep_handle_t up, down;
+	struct glex_group_card card;
+	glex_mem_handle_t mh;
+	uint64_t memory; /* what neighbours look for */
+	uint32_t n, me;
+	uint32_t neighbours;	      /* who is looked after: the first ones of near */
+	uint32_t children;	      /* of a tree */
+	struct glexi_neighbour *near; /* the children, the parent, the root, or all others; NULL: not joined */
+	struct glexi_direct *direct;  /* NULL: a tree */
+	bool is_broken;
+	uint32_t tests, lost; /* waits without time, slices without a neighbour, since something was begun */
+	uint64_t looked_ms;
+	/* what was begun */
+	enum glexi_what what;
+	bool to_all; /* of a reduction */
+	uint32_t root;
+	void *result; /* NULL: it is not wanted here */
+	uint32_t len; /* bytes, or units */
+	enum glex_coll_reduce_data_bits bits;
+};
+
+/*
+ * Finding the place of group->me in the group: near and neighbours are set, also if
+ * it fails.  begin: data of len bytes, an operand where something is reduced.
+ * wait: GLEX_SUCCESS: it has ended, and the result is there; GLEX_NO_MP: the time is
+ * up; GLEX_SYS_ERR: what came does not belong to it.
+ */
+glex_ret_t glexi_gates_join(struct glex_group *group, const struct glex_group_card *cards, enum glex_group_shape shape,
+			    uint32_t degree);
+glex_ret_t glexi_gates_begin(struct glex_group *group, void *data, uint32_t len);
+glex_ret_t glexi_gates_wait(struct glex_group *group, int32_t timeout);
+
+glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_card *cards);
+void glexi_direct_leave(struct glex_group *group);
+glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len);
+glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
+
+#endif /* GLEXI_GROUP_PRIV_H */
