@@ -368,9 +368,12 @@ START_TEST(paths__of_each_topology__are_the_shortest)
 	ck_assert_uint_eq(routers(SIM_FAT_TREE, 24, 0, 143), 3);
 	ck_assert_uint_eq(routers(SIM_FAT_TREE, 24, 0, 144), 5);
 	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 3), 1);
-	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 4), 2);	/* the chassis */
-	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 64), 2); /* the same place in another */
-	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 68), 3); /* another place */
+	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 4), 2);	 /* the chassis */
+	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 64), 2);	 /* the same place in another */
+	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 68), 3);	 /* another place */
+	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 0, 384), 3); /* by the router of the cable to group 1 */
+	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 4, 384), 2); /* which is this one */
+	ck_assert_uint_eq(routers(SIM_DRAGONFLY, 0, 4, 384 + 4), 3);
 	for (i = 0; i < 20000; i++) {
 		uint32_t a = unit_random(&seed) % 65536, b = unit_random(&seed) % 65536;
 		struct sim_path to = sim_path_of(&xc, a, b), back = sim_path_of(&xc, b, a);
