@@ -15,6 +15,7 @@
  *      receives posted for the peer       by CH3
  *      receives from any source, if the
  *      communicator has the peer in it    by CH3, which looks at that while it waits
+ *      one-sided operations               the call that waits for them, here
  *
  * I1  A request is on the list from when it begins to wait until it is complete,
  *     whoever completes it: MPICH's hook at completion takes it off.
@@ -22,6 +23,8 @@
  *     cancelled, of whose end CH3 tells nobody.
  */
 #include "glex_impl.h"
+
+#include "mpid_rma_types.h"
 
 #include <stdio.h>
 
@@ -195,6 +198,84 @@ static void MPID_nem_glex_end_any_source(MPIDI_VC_t *vc)
 	MPIR_Group_release(world);
 }
 
+/* ---- one-sided operations -------------------------------------------------- */
+
+/* Visits every target of one-sided operations whose process is lost, until visit returns an error. */
+static int MPID_nem_glex_each_lost(MPIR_Win *list,
+				   int (*visit)(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc))
+{
+	int i, mpi_errno = MPI_SUCCESS;
+	MPIDI_RMA_Target_t *target;
+	MPIDI_VC_t *vc;
+	MPIR_Win *win;
+
+	for (win = list; win; win = win->next) {
+		for (i = 0; i < win->num_slots; i++) {
+			for (target = win->slots[i].target_list_head; target; target = target->next) {
+				MPIDI_Comm_get_vc(win->comm_ptr, target->target_rank, &vc);
+				if (vc->state == MPIDI_VC_STATE_MORIBUND)
+					mpi_errno = visit(win, target, vc);
+				if (mpi_errno != MPI_SUCCESS)
+					return mpi_errno;
+			}
+		}
+	}
+	return MPI_SUCCESS;
+}
+
+/* No acknowledgement will come. */
+static void MPID_nem_glex_no_acks(MPIR_Win *win, MPIDI_RMA_Target_t *target)
+{
+	win->outstanding_acks -= target->sync.outstanding_acks;
+	target->sync.outstanding_acks = 0;
+	target->num_pkts_wait_for_local_completion = 0;
+}
+
+/*
+ * It has just been lost, and something was to come from it.  Who completes that later
+ * has to send to it first, and gets an error so.  (A fence has one: it is collective.)
+ */
+static int MPID_nem_glex_lost_amidst(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
+{
+	if (win->states.access_state == MPIDI_RMA_FENCE_ISSUED || win->states.access_state == MPIDI_RMA_FENCE_GRANTED)
+		return MPI_SUCCESS;
+	if (!target->sync.outstanding_acks && !target->num_pkts_wait_for_local_completion)
+		return MPI_SUCCESS;
+	MPID_nem_glex_no_acks(win, target);
+	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
+	target->num_ops_flush_not_issued = 1;
+	return MPID_nem_glex_comm_error(vc);
+}
+
+/* A call waits for what cannot be; or has had its error, of which only the wait for an acknowledgement is left. */
+static int MPID_nem_glex_lost_since(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
+{
+	if (target->sync.sync_flag == MPIDI_RMA_SYNC_NONE) {
+		MPID_nem_glex_no_acks(win, target);
+		return MPI_SUCCESS;
+	}
+	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
+	return MPID_nem_glex_comm_error(vc);
+}
+
+static int MPID_nem_glex_lost_windows(int (*visit)(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc))
+{
+	int mpi_errno = MPID_nem_glex_each_lost(MPIDI_RMA_Win_active_list_head, visit);
+
+	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_each_lost(MPIDI_RMA_Win_inactive_list_head, visit) : mpi_errno;
+}
+
+/*
+ * CH3 does not know for whom a call waits that completes one-sided operations, only
+ * what is missing at each target.  An error of the progress engine ends the call.
+ */
+int MPID_nem_glex_lost_rma(void)
+{
+	return MPID_nem_glex_lost_windows(MPID_nem_glex_lost_since);
+}
+
+/* ---- the end of it ------------------------------------------------------- */
+
 /* The channel has ended what was its to end. */
 void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 {
@@ -209,4 +290,6 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 	MPID_nem_glex_end_half(vc, error);
 	MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));
 	MPID_nem_glex_end_any_source(vc);
+	MPID_nem_glex_note(MPID_nem_glex_lost_windows(MPID_nem_glex_lost_amidst));
+	MPID_nem_glex.someone_lost = 1;
 }

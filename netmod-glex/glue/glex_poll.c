@@ -50,6 +50,8 @@ int MPID_nem_glex_poll(int in_blocking_poll)
 		MPID_nem_glex_look();
 	if (unlikely(MPID_nem_glex.lmt_waiting != NULL))
 		MPID_nem_glex_lmt_retry();
+	if (unlikely(MPID_nem_glex.someone_lost && in_blocking_poll))
+		MPID_nem_glex_note(MPID_nem_glex_lost_rma());
 	if (unlikely(MPID_nem_glex.error != MPI_SUCCESS)) {
 		mpi_errno = MPID_nem_glex.error;
 		MPID_nem_glex.error = MPI_SUCCESS;

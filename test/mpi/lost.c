@@ -59,6 +59,75 @@ static void posted(void)
 	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
 }
 
+/* Nobody has ever heard of it. */
+static void stranger(void)
+{
+	int x;
+
+	if (rank == DEAD) {
+		usleep(200000);
+		die();
+	}
+	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+}
+
+static int put_or_get(int put, MPI_Win win)
+{
+	return put ? MPI_Put(buf + LONG, 9100, MPI_CHAR, DEAD, 0, 9100, MPI_CHAR, win)
+		   : MPI_Get(buf + LONG, 100, MPI_CHAR, DEAD, 20000, 100, MPI_CHAR, win);
+}
+
+/*
+ * Operations on the memory of one who lives, but does not answer, until it dies (the
+ * first may still find it in its barrier); and again when that is known.
+ */
+static void one_sided(int put)
+{
+	int error, k;
+	MPI_Win win;
+
+	MPI_Win_create(buf, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		usleep(200000);
+		die();
+	}
+	do {
+		error = MPI_Win_lock(MPI_LOCK_SHARED, DEAD, 0, win);
+		if (error == MPI_SUCCESS)
+			error = put_or_get(put, win);
+		if (error == MPI_SUCCESS)
+			error = MPI_Win_unlock(DEAD, win);
+	} while (error == MPI_SUCCESS);
+	check_failed(error, 0);
+	for (k = 0; k < 2; k++) {
+		error = put_or_get(put, win);
+		if (error == MPI_SUCCESS)
+			error = MPI_Win_flush(DEAD, win);
+		check_failed(error, 0);
+	}
+}
+
+static void fence(void)
+{
+	MPI_Win win;
+	int error;
+
+	MPI_Win_create(buf, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_fence(0, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		usleep(200000);
+		die();
+	}
+	MPI_Put(buf + LONG, 9100, MPI_CHAR, DEAD, 0, 9100, MPI_CHAR, win);
+	MPI_Get(buf + LONG, 100, MPI_CHAR, DEAD, 20000, 100, MPI_CHAR, win);
+	error = MPI_Win_fence(0, win);
+	check(error != MPI_SUCCESS, "a fence with a dead one succeeds");
+}
+
 static void any_source(void)
 {
 	int x;
@@ -197,6 +266,14 @@ int main(int argc, char **argv)
 	buf = calloc(2, LONG);
 	if (!strcmp(name, "posted"))
 		posted();
+	else if (!strcmp(name, "stranger"))
+		stranger();
+	else if (!strcmp(name, "lock"))
+		one_sided(1);
+	else if (!strcmp(name, "get"))
+		one_sided(0);
+	else if (!strcmp(name, "fence"))
+		fence();
 	else if (!strcmp(name, "any_source"))
 		any_source();
 	else if (!strcmp(name, "rendezvous"))
