@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # 79_mpi_coll.sh - collectives of MPI run by the NICs come to what MPICH's own come to: all
-# shapes of trees, in order and not, alone and beside shared memory; a rank that dies.
+# shapes of trees, in order and not, alone and beside shared memory; back to back, by several
+# threads; a rank that has no room for it; a rank that dies.
 src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/tap.sh
 . "$src/test/lib/tap.sh"
@@ -11,6 +12,8 @@ src=${srcdir:-$(dirname "$0")/../..}
 need_mpi
 compile_mpi coll "$src/test/mpi/coll.c"
 compile_mpi coll_death "$src/test/mpi/coll_death.c"
+compile_mpi coll_refused "$src/test/mpi/coll_refused.c"
+compile_mpi coll_soak "$src/test/mpi/coll_soak.c"
 
 # ran NAME=VALUE... RANKS WHAT: all is right, nobody complains, and how many the NICs have done is in $nic
 ran() {
@@ -40,6 +43,24 @@ result $? "and the NICs have run most of them"
 ran MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NEMESIS_NETMOD=tcp 2 "2 ranks over tcp"
 [ "$nic" = 0 ]
 result $? "and the NICs have run none"
+
+# soaked SHAPE RANKS CALLS THREADS
+soaked() {
+	GLEX_MPI_COLL_SHAPE=$1 mpirun_ "$2" "$work/bin/coll_soak" "$work/come" "$3" "$RANDOM" "$4" >"$work/out" 2>"$work/err" &&
+		says ok out && [ ! -s "$work/err" ]
+	result $? "$2 ranks, $3 calls back to back by $4 threads, late at random ($1)"
+	rm -f "$work/come"
+}
+soaked auto 8 2000 1
+soaked kary 5 1000 1
+soaked auto 3 500 3
+soaked knomial 3 300 3
+
+for shape in auto kary; do
+	GLEX_MPI_COLL_SHAPE=$shape mpirun_ 4 "$work/bin/coll_refused" >"$work/out" 2>"$work/err" && says "trees 1, refused 1" out &&
+		says ok out && says "this process can have no more" err
+	result $? "a rank can have no endpoints: MPICH does it for all, and the next communicator has a tree ($shape)"
+done
 
 # Who is left gets an error, and does not wait for ever.  mpiexec does not learn of the death: it
 # would end them all.
