@@ -76,9 +76,9 @@ void emu_pick_copiers(struct emu_engine *engine)
 	for (uint32_t k = 0; k < EMU_COPY_CLASSES; k++) {
 		uint32_t len = EMU_COPY_CLASS_MIN << k;
 
-		/* In the middle of the class, a word short as copies with the last word last are; every second class. */
+		/* In the middle of the class; every second class. */
 		if (k % 2 == 0 && len + len / 2 <= LONGEST)
-			pick = best_for(room + LONGEST, room, len + len / 2 - 8);
+			pick = best_for(room + LONGEST, room, len + len / 2);
 		picks = emu_copy_pick(picks, k, pick);
 	}
 	munmap(room, 2 * LONGEST);

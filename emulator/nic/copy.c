@@ -2,16 +2,36 @@
 /*
  * copy.c - the ways to copy.  See copy.h.
  *
- * The loops store the first vector as it lies, go on at the next aligned one,
- * and store the last so that it ends with the copy: a byte may be stored twice,
- * with the same value.  Four loads come before four stores, so that loads do not
- * wait for stores that only look as if they met (equal low twelve bits).
+ * The loops store the first vector as it lies, go on at the next aligned one, and
+ * end with ever smaller parts, so that no other store lies in two lines: a byte may
+ * be stored twice, with the same value.  Four loads come before four stores, so that
+ * loads do not wait for stores that only look as if they met (equal low twelve bits).
  * No state; what the processor has is looked up at each call, for the picks come
  * from another process.
  */
 #include "emulator/nic/copy.h"
 
 #include <string.h>
+
+/* The last eight bytes, behind all others. */
+static inline __attribute__((always_inline)) void copy_last(unsigned char *dst, const unsigned char *src)
+{
+	uint64_t word;
+
+	memcpy(&word, src, sizeof(word));
+	if (((uintptr_t)dst & 7) == 0) {
+		/* Pollers read it with whatever they like, so no label pairs. */
+		__atomic_store_n((uint64_t *)(void *)dst, word, __ATOMIC_RELEASE); /* relaxed: stronger, see above */
+		return;
+	}
+	memcpy(dst, &word, sizeof(word)); /* nobody can wait for it */
+}
+
+static void copy_libc(unsigned char *dst, const unsigned char *src, uint64_t len)
+{
+	memcpy(dst, src, len - 8);
+	copy_last(dst + len - 8, src + len - 8);
+}
 
 #if defined(__x86_64__)
 
@@ -20,14 +40,28 @@
 typedef long long v32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef long long v64 __attribute__((vector_size(64), aligned(1), may_alias));
 
+/* Less than 64 bytes of a copy that has eight at least, and its last word. */
+static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, const unsigned char *src, uint64_t len)
+{
+	if (len & 32)
+		memcpy(dst, src, 32), dst += 32, src += 32;
+	if (len & 16)
+		memcpy(dst, src, 16), dst += 16, src += 16;
+	if (len & 8)
+		memcpy(dst, src, 8), dst += 8, src += 8;
+	len &= 7;
+	if (len)
+		memcpy(dst + len - 8, src + len - 8, 8);
+	copy_last(dst + len, src + len);
+}
+
 #define VECTOR_COPY(name, isa, vec)                                                                                    \
 	__attribute__((target(isa))) static void name(unsigned char *dst, const unsigned char *src, uint64_t len)      \
 	{                                                                                                              \
 		const uint64_t v = sizeof(vec), skip = v - (uintptr_t)dst % v;                                         \
-		unsigned char *last = dst + len - v;                                                                   \
-		vec tail = *(const vec *)(const void *)(src + len - v);                                                \
                                                                                                                        \
 		*(vec *)(void *)dst = *(const vec *)(const void *)src;                                                 \
+		len -= 8;                                                                                              \
 		for (dst += skip, src += skip, len -= skip; len >= 4 * v; dst += 4 * v, src += 4 * v, len -= 4 * v) {  \
 			vec a = *(const vec *)(const void *)src, b = *(const vec *)(const void *)(src + v);            \
 			vec c = *(const vec *)(const void *)(src + 2 * v);                                             \
@@ -40,15 +74,21 @@ typedef long long v64 __attribute__((vector_size(64), aligned(1), may_alias));
 		}                                                                                                      \
 		for (; len >= v; dst += v, src += v, len -= v)                                                         \
 			*(vec *)(void *)dst = *(const vec *)(const void *)src;                                         \
-		*(vec *)(void *)last = tail;                                                                           \
+		copy_rest(dst, src, len);                                                                              \
 	}
 
 VECTOR_COPY(copy_avx2, "avx2", v32)
 VECTOR_COPY(copy_avx512, "avx512f", v64)
 
-static void copy_movsb(unsigned char *dst, const unsigned char *src, uint64_t len)
+void emu_copy_unwatched(void *dst, const void *src, uint64_t len)
 {
 	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(len) : : "memory");
+}
+
+static void copy_movsb(unsigned char *dst, const unsigned char *src, uint64_t len)
+{
+	emu_copy_unwatched(dst, src, len - 8);
+	copy_last(dst + len - 8, src + len - 8);
 }
 
 /* Whole lines past the cache, what lies before and after them as usual. */
@@ -57,6 +97,7 @@ static void copy_stream(unsigned char *dst, const unsigned char *src, uint64_t l
 	uint64_t head = -(uintptr_t)dst % 64;
 
 	memcpy(dst, src, head);
+	len -= 8;
 	for (dst += head, src += head, len -= head; len >= 64; dst += 64, src += 64, len -= 64) {
 		__m128i a = _mm_loadu_si128((const __m128i *)(const void *)src);
 		__m128i b = _mm_loadu_si128((const __m128i *)(const void *)(src + 16));
@@ -69,7 +110,7 @@ static void copy_stream(unsigned char *dst, const unsigned char *src, uint64_t l
 		_mm_stream_si128((__m128i *)(void *)(dst + 48), d);
 	}
 	_mm_sfence(); /* they wait in buffers of their own: a store that follows would overtake them */
-	memcpy(dst, src, len);
+	copy_rest(dst, src, len);
 }
 
 bool emu_copier_works(enum emu_copier copier)
@@ -108,10 +149,15 @@ void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t
 	default:
 		break;
 	}
-	memcpy(dst, src, len);
+	copy_libc(dst, src, len);
 }
 
 #else
+
+void emu_copy_unwatched(void *dst, const void *src, uint64_t len)
+{
+	memcpy(dst, src, len);
+}
 
 bool emu_copier_works(enum emu_copier copier)
 {
@@ -121,7 +167,7 @@ bool emu_copier_works(enum emu_copier copier)
 void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len)
 {
 	(void)copier;
-	memcpy(dst, src, len);
+	copy_libc(dst, src, len);
 }
 
 #endif

@@ -116,35 +116,42 @@ static bool overlap(const unsigned char *a, const unsigned char *b, uint64_t len
 	return (uintptr_t)a - (uintptr_t)b + len - 1 < 2 * len - 1;
 }
 
+/* One that ends with an unaligned word: all before that, then ever shorter words, each aligned. */
+static __attribute__((noinline)) void copy_odd(uint64_t picks, uint64_t stream_from, unsigned char *dst,
+					       const unsigned char *src, uint64_t len)
+{
+	uint32_t rest = ((uintptr_t)dst + len) % 8;
+
+	emu_copy_bulk(picks, stream_from, dst, src, len - rest);
+	dst += len - rest;
+	src += len - rest;
+	for (uint32_t word = 4; word > 0; word /= 2)
+		if (rest & word) {
+			store_word(dst, src, word);
+			dst += word;
+			src += word;
+		}
+}
+
 /*
  * See copy.h for picks and stream_from.  Into both of its callers, and what does
- * not copy much out of it: a PUT of 4 KiB is some thirty nanoseconds, of which what
- * is done around the copy is a quarter.
+ * not copy much out of it: a PUT of 4 KiB is some thirty nanoseconds, so what
+ * is done around the copy counts (quiet.h).
  */
 static inline __attribute__((always_inline)) void copy_ordered(uint64_t picks, uint64_t stream_from, void *dst_,
 							       const void *src_, uint64_t len)
 {
 	unsigned char *dst = dst_;
 	const unsigned char *src = src_;
-	uint64_t last;
-	uint32_t tail;
 
-	if (len <= ASCENDING_MAX) {
+	if (len <= ASCENDING_MAX)
 		copy_ascending(dst, src, len);
-		return;
-	}
-	tail = ((uintptr_t)dst + len) % 8 == 0 ? 8 : emu_tail_of((uintptr_t)dst + len, len);
-	if (overlap(dst, src, len)) {
-		copy_overlapping(dst, src, len, tail);
-		return;
-	}
-	emu_copy_bulk(picks, stream_from, dst, src, len - tail);
-	if (tail != 8) {
-		store_word(dst + len - tail, src + len - tail, tail);
-		return;
-	}
-	memcpy(&last, src + len - 8, 8);
-	__atomic_store_n((uint64_t *)(void *)(dst + len - 8), last, __ATOMIC_RELEASE); /* relaxed: see store_word */
+	else if (overlap(dst, src, len))
+		copy_overlapping(dst, src, len, emu_tail_of((uintptr_t)dst + len, len));
+	else if (((uintptr_t)dst + len) % 8 != 0)
+		copy_odd(picks, stream_from, dst, src, len);
+	else
+		emu_copy_bulk(picks, stream_from, dst, src, len);
 }
 
 void emu_copy_ordered(void *dst, const void *src, uint64_t len)

@@ -37,6 +37,7 @@
 #include <glex.h>
 
 #define GLEXCH_MP_BODY	 104 /* stream bytes in one MP */
+#define GLEXCH_SHORT_MAX 240 /* header and data that glexch_try_short may be able to send */
 #define GLEXCH_BLOB_MAX	 80  /* bytes of identification in the first MP */
 #define GLEXCH_CARD_MAX	 64  /* characters of a card, with the final 0 */
 #define GLEXCH_CHAN_MAIN 0u  /* the channel id of the one lasting connection between two endpoints */

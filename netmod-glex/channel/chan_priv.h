@@ -271,10 +271,11 @@ struct glexch_grave {
 /* ---- exclusive channels --------------------------------------------------- */
 
 #define GLEXCH_LINE	  64u
-#define GLEXCH_ER_GATHER  512u /* up to so many bytes are handed over together with their header */
-#define GLEXCH_ER_INLINE  80u  /* stream bytes beside the header of a record: 96 are an immediate PUT */
-#define GLEXCH_ER_IMM	  96u
-#define GLEXCH_ER_NOTICES 3u /* credit MPs that return lines and may be unread */
+#define GLEXCH_ER_GATHER  512u			  /* up to so many bytes are handed over together with their header */
+#define GLEXCH_ER_IMM	  96u			  /* bytes of an immediate PUT on any endpoint */
+#define GLEXCH_ER_INLINE  (GLEXCH_ER_IMM - 16)	  /* stream bytes of it, beside the header of a record and its mark */
+#define GLEXCH_ER_RECORD  (GLEXCH_SHORT_MAX + 16) /* bytes of an immediate PUT where they can be any memory's */
+#define GLEXCH_ER_NOTICES 3u			  /* credit MPs that return lines and may be unread */
 
 enum glexch_er_state {
 	GLEXCH_ER_OPENING,
@@ -350,11 +351,12 @@ struct glexch {
 	uint32_t er_count;
 	uint32_t er_changes; /* of that list */
 	uint32_t er_max;
-	uint32_t er_lines; /* of a ring */
-	int er_injects;	   /* bytes of any memory can be PUT there; -1: not tried yet */
-	uint32_t er_after; /* packets, after which a peer gets one */
-	uint32_t er_wants; /* somebody found no room: those unused are closed */
-	uint32_t thirst;   /* rounds of looking for credits that nobody needs */
+	uint32_t er_lines;  /* of a ring */
+	int er_injects;	    /* bytes of any memory can be PUT there; -1: not tried yet */
+	uint32_t er_inline; /* stream bytes beside the header of a record */
+	uint32_t er_after;  /* packets, after which a peer gets one */
+	uint32_t er_wants;  /* somebody found no room: those unused are closed */
+	uint32_t thirst;    /* rounds of looking for credits that nobody needs */
 	int closing;
 	int lost;	 /* the device is: nothing goes any more */
 	const char *why; /* the last failure */

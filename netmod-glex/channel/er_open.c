@@ -46,6 +46,7 @@ void glexch_er_plan(struct glexch *ch, const struct glexch_params *params)
 	if (bytes > GLEXCH_ER_BYTES_MAX)
 		bytes = GLEXCH_ER_BYTES_MAX;
 	ch->er_injects = -1;
+	ch->er_inline = GLEXCH_ER_INLINE;
 	ch->er_max = params->mode == GLEXCH_MODE_SR ? 0 : params->er_max;
 	ch->er_lines = bytes / GLEXCH_LINE & ~3u;
 	ch->er_after = params->mode == GLEXCH_MODE_ER ? 1 : GLEXCH_ER_TRAFFIC;
@@ -128,6 +129,8 @@ static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
 
 	if (ch->er_injects < 0)
 		ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
+	if (ch->er_injects)
+		ch->er_inline = GLEXCH_SHORT_MAX;
 	return ch->er_injects;
 }
 

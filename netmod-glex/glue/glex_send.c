@@ -119,7 +119,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 		goto fn_exit;
 	}
 	MPID_nem_glex_count_eager((size_t)data_sz);
-	if (hdr_sz + data_sz < GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
+	if (hdr_sz + data_sz <= GLEXCH_SHORT_MAX && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
 		goto fn_exit;
 	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
 	iov[0].iov_base = &pkt;
@@ -187,7 +187,7 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 	if (unlikely(MPID_nem_glex_vc(vc)->held))
 		hdr = MPID_nem_glex_held_header(sreq, hdr, hdr_sz, &awaited);
 	MPID_nem_glex_take(vc, sreq, hdr);
-	if (hdr_sz + data_sz < GLEXCH_MP_BODY && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
+	if (hdr_sz + data_sz <= GLEXCH_SHORT_MAX && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
 		MPID_nem_glex_go_on(conn, sreq);
 		goto fn_exit;

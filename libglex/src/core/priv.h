@@ -55,10 +55,16 @@ static inline bool glexi_one_thread(void)
 #endif
 }
 
+/* Nobody else can take it now. */
+static inline bool glexi_is_lockless(const struct glexi_lock *lock)
+{
+	return lock->never || glexi_one_thread();
+}
+
 /* What it returns is for the unlock. */
 static inline bool glexi_lock(struct glexi_lock *lock)
 {
-	if (lock->never || glexi_one_thread())
+	if (glexi_is_lockless(lock))
 		return false;
 	if (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire)) /* LOCK-A1 */
 		glexi_lock_contended(lock);

@@ -18,9 +18,10 @@
  *
  * Each call tries the usual case first: one small request to the last peer, from
  * and to regions seen before; emulator/nic/fast.h has it, and says which cache
- * lines travel.  Whatever is different about a request goes the general way.
+ * lines travel, and quiet.h has what raises no event.  Whatever is different about
+ * a request goes the general way.
  */
-#include "backend/nic/nic.h"
+#include "backend/nic/quiet.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@
 
 /* What the usual case knows about; FENCE asks for what is so anyway. */
 #define USUAL_FLAGS (GLEX_FLAG_FENCE | GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_REMOTE_EVT)
+#define QUIET_FLAGS GLEX_FLAG_FENCE
 
 /* ---- asynchronous errors -------------------------------------------------- */
 
@@ -220,17 +222,6 @@ static glex_ret_t finish(struct glexi_ep *ep, enum course course, glex_ret_t ref
 		dq_ring(ep->be);
 	glexi_unlock(&ep->post_lock, locked);
 	return GLEXI_LIKELY(course != REFUSED) ? GLEX_SUCCESS : refusal;
-}
-
-/* The port at addr if that is where the last request went too, and the poster executes; under the endpoint's lock. */
-GLEXI_INLINE struct emu_vport *usual_port(const struct glexi_ep *ep, uint64_t addr)
-{
-	const struct nic_ep *nep = ep->be;
-	struct nic_port_view *view = nep->last_port;
-
-	if (!view || nep->last_addr != addr || nep->port.dq || glexi_is_lost(ep->dev) || !emu_is_open(&view->view))
-		return NULL;
-	return &view->view;
 }
 
 /* What the other side answers will be answered in turn, and into this queue. */
@@ -513,10 +504,9 @@ GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_
 	return dst != NULL;
 }
 
-glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+static __attribute__((noinline)) glex_ret_t imm_rdma_aloud(struct glexi_ep *ep, struct glex_imm_rdma_req *req,
+							   struct glex_imm_rdma_req **bad)
 {
-	struct glexi_ep *ep = glexi_ep_of(handle);
-
 	if (GLEXI_UNLIKELY(!req))
 		return GLEX_INVALID_PARAM;
 	if (GLEXI_LIKELY(!req->next && req->len && !(req->flag & ~USUAL_FLAGS) && check_imm(req) == GLEX_SUCCESS &&
@@ -525,8 +515,17 @@ glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, s
 	return post_imms(ep, req, bad);
 }
 
-/* As long as an RDMA PUT: the data cannot wait in a queue. */
-glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (req && !req->next && !(req->flag & ~QUIET_FLAGS) && req->len && req->data &&
+	    req->len <= EMU_IMM_RDMA_DATA && put_imm_quiet(ep, req))
+		return GLEX_SUCCESS;
+	return imm_rdma_aloud(ep, req, bad);
+}
+
+static __attribute__((noinline)) glex_ret_t inject_aloud(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	struct nic_ep *nep = ep->be;
 	glex_ret_t ret = GLEX_SYS_ERR;
@@ -545,6 +544,14 @@ glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 	}
 	glexi_unlock(&ep->post_lock, locked);
 	return ret;
+}
+
+/* As long as an RDMA PUT: the data cannot wait in a queue. */
+glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	if (!(req->flag & ~QUIET_FLAGS) && req->len && req->len <= EMU_RDMA_DATA && put_imm_quiet(ep, req))
+		return GLEX_SUCCESS;
+	return inject_aloud(ep, req);
 }
 
 /* ---- PUT and GET ------------------------------------------------------------ */
@@ -713,16 +720,25 @@ GLEXI_INLINE bool rdma_usual(struct glexi_ep *ep, const struct glex_rdma_req *re
 	return to != NULL;
 }
 
-glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
+static __attribute__((noinline)) glex_ret_t rdma_aloud(struct glexi_ep *ep, struct glex_rdma_req *req,
+						       struct glex_rdma_req **bad)
 {
-	struct glexi_ep *ep = glexi_ep_of(handle);
-
 	if (GLEXI_UNLIKELY(!req))
 		return GLEX_INVALID_PARAM;
 	if (GLEXI_LIKELY(!req->next && req->len && !(req->flag & ~USUAL_FLAGS) && check_form(req) == GLEX_SUCCESS &&
 			 rdma_usual(ep, req)))
 		return GLEX_SUCCESS;
 	return post_rdmas(ep, req, bad);
+}
+
+glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (req && !req->next && !(req->flag & ~QUIET_FLAGS) && (unsigned)req->type <= GLEX_RDMA_TYPE_GET && req->len &&
+	    req->len <= EMU_RDMA_DATA && rdma_quiet(ep, req))
+		return GLEX_SUCCESS;
+	return rdma_aloud(ep, req, bad);
 }
 
 /* ---- atomic operations --------------------------------------------------------- */
