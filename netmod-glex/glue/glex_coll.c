@@ -25,7 +25,8 @@
 #include <sched.h>
 
 #define MPID_NEM_GLEX_MP_BYTES 112
-#define MPID_NEM_GLEX_DIRECT   16 /* ranks: up to so many, each sends to each */
+#define MPID_NEM_GLEX_DIRECT   16 /* ranks: up to so many, each can send to each */
+#define MPID_NEM_GLEX_FEW      8  /* and up to so many that is the fastest, as measured */
 #define MPID_NEM_GLEX_SPINS    64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_LOOKS    8  /* one in so many from then on is for the others' messages */
 
@@ -308,6 +309,7 @@ static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 {
 	switch (MPID_nem_glex.coll_shape) {
 	case MPID_NEM_GLEX_COLL_AUTO:
+		return n <= MPID_NEM_GLEX_FEW ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
 	case GLEX_GROUP_DIRECT:
 		return n <= MPID_NEM_GLEX_DIRECT ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
 	default:
