@@ -3,8 +3,11 @@
  * coll_bench.c - how long collectives of MPI take, back to back.
  *
  *   barrier, bcast, allreduce, reduce    microseconds a call, of the slowest rank
- *   overlap      of a non-blocking allreduce of 8 bytes during a computation of
- *                twice its time: how much of the computation it cost nothing, in per cent
+ *   begin, end   of a non-blocking allreduce of 8 bytes with a computation of ten times
+ *                its time in between: microseconds that its call takes, and the wait for it,
+ *                of the slowest rank
+ *   overlap      of the time that call and wait take without a computation in between, how
+ *                much a computation hides, in per cent; what remains is the rank's own work
  *   computing    barrier, each rank computing for a random time (the mean of it is
  *                subtracted) before it calls
  *
@@ -42,6 +45,30 @@ static void compute(double seconds)
 	do
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	while ((double)t.tv_sec + (double)t.tv_nsec * 1e-9 < until);
+}
+
+/* The same in rounds of a loop: where a look at the clock would take as long as what is measured. */
+static void turn(long rounds)
+{
+	volatile long i;
+
+	for (i = 0; i < rounds; i++)
+		;
+}
+
+static double rounds_a_second(void)
+{
+	double best = 0, start, rate;
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		start = MPI_Wtime();
+		turn(10000);
+		rate = 10000 / (MPI_Wtime() - start);
+		if (rate > best)
+			best = rate;
+	}
+	return best;
 }
 
 static void one(const char *what, int size, int i)
@@ -96,35 +123,69 @@ static int calls_of(double seconds)
 	return count < 5 ? 5 : count > 1000 ? 1000 : count;
 }
 
-/* An allreduce that has begun, a computation, and the wait for it. */
-static double overlap(void)
-{
-	double sample[SAMPLES], alone, start, with;
-	int count = 50, i, k;
-	MPI_Request req;
+enum { ALONE, IDLE, WITH, BEGIN, END, TIMES };
 
-	alone = batch("allreduce", 8, count);
-	count = calls_of(4 * alone);
-	for (k = 0; k < SAMPLES; k++) {
-		alone = batch("allreduce", 8, count);
-		PMPI_Barrier(MPI_COMM_WORLD);
-		start = MPI_Wtime();
-		for (i = 0; i < count; i++)
-			compute(2 * alone);
-		with = (MPI_Wtime() - start) / count; /* what the computation takes on a shared processor */
-		PMPI_Barrier(MPI_COMM_WORLD);
-		start = MPI_Wtime();
-		for (i = 0; i < count; i++) {
+/* Seconds a call of non-blocking allreduces (but not of IDLE) with so much computing before the wait. */
+static void overlapped(int way, int count, long rounds, double taken[TIMES])
+{
+	double start, begin = 0, end = 0, t;
+	MPI_Request req;
+	int i;
+
+	PMPI_Barrier(MPI_COMM_WORLD);
+	start = MPI_Wtime();
+	for (i = 0; i < count; i++) {
+		t = MPI_Wtime();
+		if (way != IDLE)
 			MPI_Iallreduce(from, to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &req);
-			compute(2 * alone);
+		begin += MPI_Wtime() - t;
+		if (way != ALONE)
+			turn(rounds);
+		t = MPI_Wtime();
+		if (way != IDLE)
 			MPI_Wait(&req, MPI_STATUS_IGNORE);
-		}
-		with = ((MPI_Wtime() - start) / count - with) / alone;
-		with = with < 0 ? 0 : with > 1 ? 1 : with;
-		MPI_Allreduce(&with, &sample[k], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+		end += MPI_Wtime() - t;
 	}
+	taken[way] = (MPI_Wtime() - start) / count;
+	taken[BEGIN] = begin / count;
+	taken[END] = end / count;
+}
+
+static double median_of(double *sample)
+{
 	qsort(sample, SAMPLES, sizeof(sample[0]), compare);
-	return 100 * (1 - sample[SAMPLES / 2]);
+	return sample[SAMPLES / 2];
+}
+
+static void tell(const char *what, int size, double value, const char *unit)
+{
+	if (rank == 0)
+		printf("%s %d %.3f %s\n", what, size, value, unit);
+	fflush(stdout);
+}
+
+static void overlap(void)
+{
+	double begin[SAMPLES], end[SAMPLES], hidden[SAMPLES], taken[TIMES], mine[3], most[3], speed = rounds_a_second();
+	double alone = batch("allreduce", 8, 50);
+	int count = calls_of(12 * alone), k;
+
+	for (k = 0; k < SAMPLES; k++) {
+		overlapped(ALONE, count, 0, taken);
+		MPI_Allreduce(&taken[ALONE], &alone, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+		overlapped(IDLE, count, (long)(10 * alone * speed), taken); /* as it is on a shared processor */
+		overlapped(WITH, count, (long)(10 * alone * speed), taken);
+		mine[0] = taken[BEGIN];
+		mine[1] = taken[END];
+		mine[2] = (taken[WITH] - taken[IDLE]) / alone;
+		MPI_Allreduce(mine, most, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+		begin[k] = most[0];
+		end[k] = most[1];
+		hidden[k] = most[2] < 0 ? 1 : most[2] > 1 ? 0 : 1 - most[2];
+	}
+	tell("begin", 8, 1e6 * median_of(begin), "us");
+	tell("end", 8, 1e6 * median_of(end), "us");
+	tell("overlap", 8, 100 * median_of(hidden), "%");
 }
 
 static double computing(void)
@@ -149,13 +210,6 @@ static double computing(void)
 	}
 	qsort(sample, SAMPLES, sizeof(sample[0]), compare);
 	return sample[SAMPLES / 2] * 1e6;
-}
-
-static void tell(const char *what, int size, double value, const char *unit)
-{
-	if (rank == 0)
-		printf("%s %d %.3f %s\n", what, size, value, unit);
-	fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -189,7 +243,7 @@ int main(int argc, char **argv)
 		for (i = 0; i < n; i++)
 			tell(sized[k], sizes[i], row(sized[k], sizes[i]), "us");
 	tell("computing", 0, computing(), "us");
-	tell("overlap", 8, overlap(), "%");
+	overlap();
 	free(from);
 	free(to);
 	MPI_Finalize();
