@@ -47,7 +47,8 @@ glex_stories = \
 	test/integ/78_mpi_memhooks.sh \
 	test/integ/79_mpi_coll.sh \
 	test/integ/80_mpi_job_variables.sh \
-	test/integ/81_mpi_unexpected.sh
+	test/integ/81_mpi_unexpected.sh \
+	test/integ/82_mpi_kill.sh
 # Guards of the source itself.
 glex_guards = \
 	test/ci/getenv.sh \

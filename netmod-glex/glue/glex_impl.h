@@ -70,12 +70,13 @@ struct MPID_nem_glex {
 	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_bounce *bounces;
 	struct MPID_nem_glex_wait *waits; /* I4 */
-	int someone_lost;
-	uint64_t unexpected_max; /* bytes: glex_held.c; 0: no limit */
-	uint64_t fed;		 /* bytes since the last look at the unexpected messages, */
-	uint64_t look_at;	 /* and how many are worth another */
-	uint64_t fed_by_poll;	 /* what a poll counts for */
-	int holding;		 /* somebody is held */
+	int someone_lost;		  /* its error, of the last one */
+	MPL_time_t polled, idle_since;	  /* since then */
+	uint64_t unexpected_max;	  /* bytes: glex_held.c; 0: no limit */
+	uint64_t fed;			  /* bytes since the last look at the unexpected messages, */
+	uint64_t look_at;		  /* and how many are worth another */
+	uint64_t fed_by_poll;		  /* what a poll counts for */
+	int holding;			  /* somebody is held */
 	enum MPID_nem_glex_coll_where coll_where;
 	uint32_t coll_shape; /* enum glex_group_shape, or MPID_NEM_GLEX_COLL_AUTO */
 	uint32_t coll_degree;
@@ -210,7 +211,7 @@ void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send);
 void MPID_nem_glex_await_no_more(MPIR_Request *req);
 void MPID_nem_glex_await_nothing(void);
 void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why);
-int MPID_nem_glex_lost_rma(void);
+int MPID_nem_glex_lost_wait(int done);
 
 /* ---- glex_dyn.c ---------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
  *      receives from any source, if the
  *      communicator has the peer in it    by CH3, which looks at that while it waits
  *      one-sided operations               the call that waits for them, here
+ *      probes                             here too, but only if errors are fatal: nobody knows of them
  *
  * I1  A request is on the list from when it begins to wait until it is complete,
  *     whoever completes it: MPICH's hook at completion takes it off.
@@ -269,9 +270,50 @@ static int MPID_nem_glex_lost_windows(int (*visit)(MPIR_Win *win, MPIDI_RMA_Targ
  * CH3 does not know for whom a call waits that completes one-sided operations, only
  * what is missing at each target.  An error of the progress engine ends the call.
  */
-int MPID_nem_glex_lost_rma(void)
+static int MPID_nem_glex_lost_rma(void)
 {
 	return MPID_nem_glex_lost_windows(MPID_nem_glex_lost_since);
+}
+
+/* ---- what nobody knows of ------------------------------------------------ */
+
+#define MPID_NEM_GLEX_VAIN_SECONDS 1.0
+#define MPID_NEM_GLEX_AWAY_SECONDS 0.1 /* between two polls: they are not of the same call */
+
+/* An error ends the job: so says who has not asked for anything else. */
+static int MPID_nem_glex_errors_are_fatal(void)
+{
+	const MPIR_Comm *world = MPIR_Process.comm_world;
+
+	return world && (!world->errhandler || world->errhandler->handle == MPI_ERRORS_ARE_FATAL);
+}
+
+/*
+ * A probe waits without a request: nothing can be completed for it.  So a process for
+ * which errors are fatal gets one where it waits, when nothing has come for a while.
+ */
+static int MPID_nem_glex_waits_long(int done)
+{
+	MPL_time_t now;
+	double away, long_;
+
+	MPL_wtime(&now);
+	MPL_wtime_diff(&MPID_nem_glex.polled, &now, &away);
+	MPID_nem_glex.polled = now;
+	if (done || away > MPID_NEM_GLEX_AWAY_SECONDS)
+		MPID_nem_glex.idle_since = now;
+	MPL_wtime_diff(&MPID_nem_glex.idle_since, &now, &long_);
+	return long_ > MPID_NEM_GLEX_VAIN_SECONDS;
+}
+
+/* A call waits, and somebody is lost; done: something has come. */
+int MPID_nem_glex_lost_wait(int done)
+{
+	int mpi_errno = MPID_nem_glex_lost_rma();
+
+	if (mpi_errno == MPI_SUCCESS && MPID_nem_glex_waits_long(done) && MPID_nem_glex_errors_are_fatal())
+		mpi_errno = MPID_nem_glex.someone_lost;
+	return mpi_errno;
 }
 
 /* ---- the end of it ------------------------------------------------------- */
@@ -291,5 +333,5 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 	MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));
 	MPID_nem_glex_end_any_source(vc);
 	MPID_nem_glex_note(MPID_nem_glex_lost_windows(MPID_nem_glex_lost_amidst));
-	MPID_nem_glex.someone_lost = 1;
+	MPID_nem_glex.someone_lost = error;
 }

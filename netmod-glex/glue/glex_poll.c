@@ -51,7 +51,7 @@ int MPID_nem_glex_poll(int in_blocking_poll)
 	if (unlikely(MPID_nem_glex.lmt_waiting != NULL))
 		MPID_nem_glex_lmt_retry();
 	if (unlikely(MPID_nem_glex.someone_lost && in_blocking_poll))
-		MPID_nem_glex_note(MPID_nem_glex_lost_rma());
+		MPID_nem_glex_note(MPID_nem_glex_lost_wait(done));
 	if (unlikely(MPID_nem_glex.error != MPI_SUCCESS)) {
 		mpi_errno = MPID_nem_glex.error;
 		MPID_nem_glex.error = MPI_SUCCESS;

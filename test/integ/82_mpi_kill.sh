@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 82_mpi_kill.sh - a rank or glexd is killed at some moment of a job that is busy in all
+# ways: the job ends soon, somebody says why, and nothing of it is left.
+#
+# GLEX_TEST_KILLS: how often (default 5); GLEX_TEST_SEED: which ranks and moments.
+src=${srcdir:-$(dirname "$0")/../..}
+# shellcheck source=test/lib/tap.sh
+. "$src/test/lib/tap.sh"
+# shellcheck source=test/lib/mpi.sh
+. "$src/test/lib/mpi.sh"
+need_mpi
+compile_mpi soak "$src/test/mpi/soak.c"
+export GLEX_JOB=$story-$$ # so that its glexd can be found
+kills=${GLEX_TEST_KILLS:-5}
+RANDOM=${GLEX_TEST_SEED:-1}
+unset GLEX_TEST_KILLS GLEX_TEST_SEED # libglex warns of names it does not know
+
+# The ranks of the job, a pid a line.
+ranks() {
+	find /proc -maxdepth 2 -name exe -lname "$work/bin/soak" 2>/dev/null | cut -d / -f 3
+}
+
+all_ranks() { [ "$(ranks | wc -l)" -ge 4 ]; }
+no_rank() { [ -z "$(ranks)" ]; }
+some_glexd() { [ -n "$(glexds)" ]; }
+leftovers() { find /dev/shm /tmp /var/tmp -maxdepth 1 -iname '*glex*' 2>/dev/null | sort; }
+
+# moment: up to half a second, most of them early
+moment() {
+	sleep "0.$(printf '%03d' $((RANDOM % (RANDOM % 2 ? 500 : 60))))"
+}
+
+# strike VICTIM: sets killed
+strike() {
+	local pids
+	killed=
+	if [ "$1" = glexd ]; then
+		within 10 some_glexd
+		moment
+		killed=$(glexds)
+	else
+		within 10 all_ranks
+		moment
+		mapfile -t pids < <(ranks)
+		[ ${#pids[@]} = 0 ] || killed=${pids[RANDOM % ${#pids[@]}]}
+	fi
+	# shellcheck disable=SC2086 # there may be two glexds for a moment
+	[ -n "$killed" ] && kill -9 $killed
+}
+
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# kill_one NUMBER VICTIM OPTIONS OF MPIEXEC...
+kill_one() {
+	local what="kill $1: $2" job
+	shift 2
+	timeout -s KILL 60 "$GLEX_PREFIX/bin/mpiexec" "$@" -n 4 "$work/bin/soak" 40 "$RANDOM" >"$work/out" 2>&1 </dev/null &
+	job=$!
+	strike "${what##* }" || bad="$what: it could not be found"
+	within 30 ended $job || bad="$what: the job does not end"
+	wait $job && bad="$what: the job ends well"
+	# mpiexec speaks for a rank that has not got through MPI_Init
+	grep -qiE 'signal 9|signal: 9|glexd|glex netmod|process manager error' "$work/out" || bad="$what: nobody says why"
+	within 10 no_rank || bad="$what: ranks are left"
+	within 10 no_glexd || bad="$what: a glexd is left"
+	no_socket || bad="$what: a socket is left"
+}
+
+leftovers >"$work/before"
+bad=
+victims=(rank glexd rank)
+channels=(sr er auto)
+for ((i = 0; i < kills && ${#bad} == 0; i++)); do
+	export GLEX_MPI_CHANNEL=${channels[i / 2 % 3]} GLEX_REORDER=$(((i % 4 == 3) * 16))
+	if ((i % 2)); then # a host name of its own for each, or hydra ends them all with the first
+		kill_one $i "${victims[i % 3]}" -disable-auto-cleanup -launcher fork -hosts "h0:1,h1:1,h2:1,h3:1"
+	else
+		kill_one $i "${victims[i % 3]}"
+	fi
+done
+[ -z "$bad" ] || echo "# $bad"
+[ -z "$bad" ]
+result $? "$i times somebody is killed: the job ends, says why, and nothing runs on"
+leftovers >"$work/after"
+diff "$work/before" "$work/after" >"$work/difference"
+result $? "no file is left either"
+finish
