@@ -23,7 +23,7 @@
 
 #define THREADS 8
 #define RANKS	64
-#define GROWTH	1024 /* KiB that a rank may: threads' heaps come late */
+#define GROWTH	16384 /* KiB that a rank may: rings of MPI's own messages, a MiB each, open when they will */
 
 static _Atomic uint64_t (*come)[RANKS]; /* [thread][rank]: the call it has come to, from 1 */
 static int rank, ranks;
