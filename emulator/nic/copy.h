@@ -49,8 +49,8 @@ bool emu_copier_works(enum emu_copier copier);
 void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len);
 
 /*
- * Copies len bytes, which do not overlap, in any order, and not as memcpy does: an
- * address sanitizer must not see it, for on a heap it would find the gaps.
+ * Copies len bytes, which do not overlap, in any order.  Where there is another way
+ * than memcpy an address sanitizer does not see it: on a heap it would find the gaps.
  */
 void emu_copy_unwatched(void *dst, const void *src, uint64_t len);
 

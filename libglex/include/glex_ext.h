@@ -341,6 +341,8 @@ glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *
 
 enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_DIRECT = 2 };
 
+#define GLEX_GROUP_DIRECT_MAX 16 /* members */
+
 /*
  * A tree over members 0 to n-1, member 0 being its root: the parent of `me` (0 for
  * the root) and its children.  degree: children of each (k-ary, from 1), the base
@@ -369,7 +371,7 @@ struct glex_group_card {
  * card to all others by whatever means, and joins with all n cards, in the same
  * order, shape and degree everywhere (degree 0: 8).  After the last member has
  * joined they may begin; a member must not begin before all have opened.
- * GLEX_GROUP_DIRECT: no tree, each sends to each, up to 16 members; what sends nothing
+ * GLEX_GROUP_DIRECT: no tree, each sends to each, up to GLEX_GROUP_DIRECT_MAX members; what sends nothing
  * back (a broadcast's root, those others than a reduction's root) need not wait for anybody.
  * One thread at a time uses a group.
  * glex_group_open: as glex_create_ep and glex_register_mem.

@@ -46,6 +46,8 @@ enum glexch_er_kind {
 	GLEXCH_ER_SPLIT, /* such a header of `more` bytes, then others; there are no further lines */
 };
 
+_Static_assert(GLEXCH_SHORT_MAX <= UINT8_MAX, "inl of a header");
+
 /* The header of a record, unpacked. */
 struct glexch_er_head {
 	uint16_t seq;

@@ -127,10 +127,10 @@ static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
 {
 	struct glex_imm_rdma_req req = {.rmt_ep_addr = ch->addr, .rmt_mh = ring, .rmt_key = ch->key};
 
-	if (ch->er_injects < 0)
+	if (ch->er_injects < 0) {
 		ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
-	if (ch->er_injects)
-		ch->er_inline = GLEXCH_SHORT_MAX;
+		ch->er_inline = ch->er_injects ? GLEXCH_SHORT_MAX : GLEXCH_ER_INLINE;
+	}
 	return ch->er_injects;
 }
 

@@ -25,8 +25,7 @@
 #include <sched.h>
 
 #define MPID_NEM_GLEX_MP_BYTES 112
-#define MPID_NEM_GLEX_DIRECT   16 /* ranks: up to so many, each can send to each */
-#define MPID_NEM_GLEX_FEW      8  /* and up to so many that is the fastest, as measured */
+#define MPID_NEM_GLEX_FEW      8  /* ranks: up to so many, each sending to each is the fastest, as measured */
 #define MPID_NEM_GLEX_SPINS    64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_LOOKS    8  /* one in so many from then on is for the others' messages */
 
@@ -311,7 +310,7 @@ static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 	case MPID_NEM_GLEX_COLL_AUTO:
 		return n <= MPID_NEM_GLEX_FEW ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
 	case GLEX_GROUP_DIRECT:
-		return n <= MPID_NEM_GLEX_DIRECT ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
+		return n <= GLEX_GROUP_DIRECT_MAX ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
 	default:
 		return (enum glex_group_shape)MPID_nem_glex.coll_shape;
 	}

@@ -51,7 +51,7 @@ struct MPID_nem_glex_stats {
 
 enum MPID_nem_glex_coll_kind { MPID_NEM_GLEX_BARRIER, MPID_NEM_GLEX_BCAST, MPID_NEM_GLEX_REDUCE };
 
-#define MPID_NEM_GLEX_COLL_AUTO 3
+#define MPID_NEM_GLEX_COLL_AUTO 3 /* GLEX_MPI_COLL_SHAPE: behind enum glex_group_shape */
 
 /* GLEX_MPI_COLL: among which ranks the NICs run collectives. */
 enum MPID_nem_glex_coll_where { MPID_NEM_GLEX_COLL_OFF, MPID_NEM_GLEX_COLL_NODES, MPID_NEM_GLEX_COLL_ALL };
@@ -71,7 +71,7 @@ struct MPID_nem_glex {
 	struct MPID_nem_glex_bounce *bounces;
 	struct MPID_nem_glex_wait *waits; /* I4 */
 	int someone_lost;		  /* its error, of the last one */
-	MPL_time_t polled, idle_since;	  /* since then */
+	MPL_time_t polled, idle_since;	  /* the last poll; when something came last */
 	uint64_t unexpected_max;	  /* bytes: glex_held.c; 0: no limit */
 	uint64_t fed;			  /* bytes since the last look at the unexpected messages, */
 	uint64_t look_at;		  /* and how many are worth another */

@@ -295,15 +295,15 @@ static int MPID_nem_glex_errors_are_fatal(void)
 static int MPID_nem_glex_waits_long(int done)
 {
 	MPL_time_t now;
-	double away, long_;
+	double away, idle;
 
 	MPL_wtime(&now);
 	MPL_wtime_diff(&MPID_nem_glex.polled, &now, &away);
 	MPID_nem_glex.polled = now;
 	if (done || away > MPID_NEM_GLEX_AWAY_SECONDS)
 		MPID_nem_glex.idle_since = now;
-	MPL_wtime_diff(&MPID_nem_glex.idle_since, &now, &long_);
-	return long_ > MPID_NEM_GLEX_VAIN_SECONDS;
+	MPL_wtime_diff(&MPID_nem_glex.idle_since, &now, &idle);
+	return idle > MPID_NEM_GLEX_VAIN_SECONDS;
 }
 
 /* A call waits, and somebody is lost; done: something has come. */

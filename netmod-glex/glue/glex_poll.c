@@ -19,7 +19,6 @@ void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
 	int mpi_errno = MPID_nem_handle_pkt(vc, buf, len);
 
 	MPID_nem_glex.fed += len + sizeof(MPIR_Request);
-
 	if (unlikely(mpi_errno))
 		MPID_nem_glex_note(mpi_errno);
 }

@@ -9,11 +9,6 @@ client=$build/test/api/client
 crowd=$build/test/api/crowd
 need "$client" "$crowd" "$GLEX_GLEXD"
 
-# What anybody may have left in the folders for such things, by name.
-leftovers() {
-	find /dev/shm /tmp /var/tmp -maxdepth 1 -iname '*glex*' 2>/dev/null | sort
-}
-
 # everything that can happen to a job
 live_and_die() {
 	"$client" hello

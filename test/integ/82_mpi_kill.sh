@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # 82_mpi_kill.sh - a rank or glexd is killed at some moment of a job that is busy in all
-# ways: the job ends soon, somebody says why, and nothing of it is left.
+# ways: the job ends soon, where mpiexec cleans up somebody says why, and nothing is left.
 #
 # GLEX_TEST_KILLS: how often (default 5); GLEX_TEST_SEED: which ranks and moments.
 src=${srcdir:-$(dirname "$0")/../..}
@@ -25,7 +25,6 @@ ranks() {
 all_ranks() { [ "$(ranks | wc -l)" -ge 4 ]; }
 no_rank() { [ -z "$(ranks)" ]; }
 some_glexd() { [ -n "$(glexds)" ]; }
-leftovers() { find /dev/shm /tmp /var/tmp -maxdepth 1 -iname '*glex*' 2>/dev/null | sort; }
 
 # moment AT_LEAST: sleeps so many milliseconds, and up to half a second more, mostly less
 moment() {
@@ -90,7 +89,7 @@ for ((i = 0; i < kills && ${#bad} == 0; i++)); do
 done
 [ -z "$bad" ] || echo "# $bad"
 [ -z "$bad" ]
-result $? "$i times somebody is killed: the job ends, says why, and nothing runs on"
+result $? "$i times somebody is killed: the job ends, says why where mpiexec cleans up, and nothing runs on"
 leftovers >"$work/after"
 diff "$work/before" "$work/after" >"$work/difference"
 result $? "no file is left either"

@@ -91,3 +91,8 @@ one_glexd() {
 no_socket() {
 	! grep -qF -e "@glex-$uid-$GLEX_JOB" /proc/net/unix
 }
+
+# What anybody may have left in the folders for such things, by name.
+leftovers() {
+	find /dev/shm /tmp /var/tmp -maxdepth 1 -iname '*glex*' 2>/dev/null | sort
+}

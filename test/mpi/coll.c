@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "helper.h"
+
 #define MOST	  40 /* elements */
 #define ELEMENT	  16 /* bytes of the largest type */
 #define UNDER_WAY 12
@@ -381,23 +383,6 @@ static void between_two(MPI_Comm half)
 	all_of(merged, "merged");
 	MPI_Comm_free(&merged);
 	MPI_Comm_free(&inter);
-}
-
-static unsigned long long counted(const char *wanted)
-{
-	unsigned long long value = 0;
-	MPI_T_pvar_session session;
-	MPI_T_pvar_handle handle;
-	int index, count;
-
-	if (MPI_T_pvar_get_index(wanted, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS)
-		return 0;
-	MPI_T_pvar_session_create(&session);
-	MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
-	MPI_T_pvar_read(session, handle, &value);
-	MPI_T_pvar_handle_free(session, &handle);
-	MPI_T_pvar_session_free(&session);
-	return value;
 }
 
 int main(int argc, char **argv)

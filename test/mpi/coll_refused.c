@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "helper.h"
+
 static int rank, ranks;
 
 static int some(MPI_Comm comm)
@@ -23,23 +25,6 @@ static int some(MPI_Comm comm)
 		bad += sum != i * 10 * ranks + ranks * (ranks - 1) / 2;
 	}
 	return bad;
-}
-
-static unsigned long long counted(const char *wanted)
-{
-	unsigned long long value = 0;
-	MPI_T_pvar_session session;
-	MPI_T_pvar_handle handle;
-	int index, count;
-
-	if (MPI_T_pvar_get_index(wanted, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS)
-		return 0;
-	MPI_T_pvar_session_create(&session);
-	MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
-	MPI_T_pvar_read(session, handle, &value);
-	MPI_T_pvar_handle_free(session, &handle);
-	MPI_T_pvar_session_free(&session);
-	return value;
 }
 
 int main(int argc, char **argv)

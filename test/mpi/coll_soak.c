@@ -23,7 +23,7 @@
 
 #define THREADS 8
 #define RANKS	64
-#define GROWTH	16384 /* KiB that a rank may: rings of MPI's own messages, a MiB each, open when they will */
+#define GROWTH	1024 /* KiB: who broadcasts on a tree for the first time maps another endpoint of its root's */
 
 static _Atomic uint64_t (*come)[RANKS]; /* [thread][rank]: the call it has come to, from 1 */
 static int rank, ranks;
@@ -142,6 +142,7 @@ int main(int argc, char **argv)
 {
 	int threads = argc > 4 ? atoi(argv[4]) : 1, provided, fd, t;
 	struct worker worker[THREADS];
+	char mine[RANKS] = {0}, all[RANKS];
 	long before, after;
 
 	if (argc < 4 || threads < 1 || threads > THREADS) {
@@ -163,6 +164,7 @@ int main(int argc, char **argv)
 		worker[t].index = t;
 		MPI_Comm_dup(MPI_COMM_WORLD, &worker[t].comm);
 	}
+	MPI_Alltoall(mine, 1, MPI_CHAR, all, 1, MPI_CHAR, MPI_COMM_WORLD); /* all map all others' endpoints */
 	calls = strtoull(argv[2], NULL, 0) / 10;
 	all_work(worker, threads);
 	before = resident();

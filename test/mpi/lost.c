@@ -13,20 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "helper.h"
+
 #define DEAD 2
 #define LONG (4 << 20)
 
 static int rank;
 static char *buf;
-
-static void check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	printf("rank %d: %s\n", rank, what);
-	fflush(stdout);
-	MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 /* The error of a call that needed the dead one.  named: its text says who that is. */
 static void check_failed(int error, int named)

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "helper.h"
+
 #define TALKS	3000 /* at most; MPICH searches all that is unexpected for each */
 #define STEADY	100  /* talks in which nothing has come any more */
 #define LONGEST 4000
@@ -23,15 +25,6 @@
 enum { FLOOD = 1, TALK, LATER, CANCELLED };
 
 static int rank, size, count;
-
-static void check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	printf("rank %d: %s\n", rank, what);
-	fflush(stdout);
-	MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 /* The i-th message; some are empty. */
 static int length(int i)

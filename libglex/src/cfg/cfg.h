@@ -112,7 +112,7 @@ struct glexi_cfg {
 	uint64_t mpi_unexpected_max;
 	bool mpi_stats;
 	int mpi_coll;	    /* enum glexi_mpi_coll */
-	int mpi_coll_shape; /* enum glex_group_shape */
+	int mpi_coll_shape; /* enum glex_group_shape; auto: the netmod's (glex_impl.h) */
 	uint64_t mpi_coll_degree;
 	uint64_t mpi_coll_after;
 	uint64_t mpi_coll_packets;

@@ -31,7 +31,7 @@
 
 #define HEAD   8u
 #define DATA   (GLEXI_GROUP_MP - HEAD)
-#define OTHERS 15u /* at most */
+#define OTHERS (GLEX_GROUP_DIRECT_MAX - 1u)
 /* In `what`: */
 #define TOLD   0x8000u /* seq has been ended, and no more is said */
 #define ASK    0x4000u /* has seq been ended? */

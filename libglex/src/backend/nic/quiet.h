@@ -4,9 +4,9 @@
  * posted by a process with one thread: inline in the posting calls (post.c).
  *
  * Nothing comes after the copy, no event and no unlock, so nothing is kept over
- * it and the call needs no stack frame.  That counts: a frame is a dozen stores,
- * and in a stream of PUTs of some KiB the processor's queue of stores is what
- * is short.  For the same reason the copiers end by themselves (copy.h).
+ * it, and the stack sees few stores.  That counts: in a stream of PUTs of some KiB
+ * the processor's queue of stores is what is short.  For the same reason the
+ * copiers end by themselves (copy.h).
  */
 #ifndef GLEXI_BACKEND_NIC_QUIET_H
 #define GLEXI_BACKEND_NIC_QUIET_H

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* helper.h - what the MPI programs of the stories share. */
+#ifndef GLEX_TEST_MPI_HELPER_H
+#define GLEX_TEST_MPI_HELPER_H
+
+#include <mpi.h>
+#include <stdio.h>
+
+/* Ends the job unless ok. */
+static inline void check(int ok, const char *what)
+{
+	int rank;
+
+	if (ok)
+		return;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	printf("rank %d: %s\n", rank, what);
+	fflush(stdout);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* A counter of the netmod's; 0 without it. */
+static inline unsigned long long counted(const char *wanted)
+{
+	unsigned long long value = 0;
+	MPI_T_pvar_session session;
+	MPI_T_pvar_handle handle;
+	int index, count;
+
+	if (MPI_T_pvar_get_index(wanted, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS)
+		return 0;
+	MPI_T_pvar_session_create(&session);
+	MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+	MPI_T_pvar_read(session, handle, &value);
+	MPI_T_pvar_handle_free(session, &handle);
+	MPI_T_pvar_session_free(&session);
+	return value;
+}
+
+#endif /* GLEX_TEST_MPI_HELPER_H */
