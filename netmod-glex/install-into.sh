@@ -13,6 +13,9 @@
 #                     the netmod first, if it is in use
 #   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
 #                     unexpected messages
+#   coll/allreduce/ <- where its algorithms note the errors of their steps and end well all the
+#                     same, a line that returns the error: else a sum without a dead rank passes
+#                     for the sum
 #
 # It may be run again at any time: only files whose content differs are written, so that make
 # rebuilds what is needed and nothing else.
@@ -24,6 +27,7 @@ end='/* glex netmod: end */'
 include='#include "../glex/glex_all.c"'
 hook='#include "../channels/nemesis/netmod/glex/glex_hook.h"'
 queue='MPIR_Request *MPIDI_GLEX_unexpected(void); MPIR_Request *MPIDI_GLEX_unexpected(void) { return recvq_unexpected_head; }'
+forgotten='if (mpi_errno == MPI_SUCCESS) mpi_errno = mpi_errno_ret; if (mpi_errno == MPI_SUCCESS && *errflag) MPIR_ERR_SET(mpi_errno, *errflag, "**coll_fail");'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -152,9 +156,29 @@ hook_collectives()
 	changed=$((changed + 1))
 }
 
+# Those that note errors in mpi_errno_ret and never look at it again.
+mend_allreduce()
+{
+	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
+		if [ ! -f "$f" ] || ! grep -q 'MPIR_ERR_ADD(mpi_errno_ret' "$f" ||
+			! grep -q 'MPIR_Errflag_t \* *errflag' "$f" || grep -qE '(=|return) mpi_errno_ret' "$f"; then
+			continue
+		fi
+		awk -v b="$begin" -v e="$end" -v line="$forgotten" '
+			{ print }
+			/^ *fn_exit:/ { printf "\n%s\n%s\n%s\n", b, line, e }
+		' "$f" >"$f.glex-new"
+		mv "$f.glex-new" "$f"
+		changed=$((changed + 1))
+	done
+}
+
 take_out()
 {
 	rm -rf "$netmod/glex"
+	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
+		[ ! -f "$f" ] || take_out_of "$f" "$forgotten"
+	done
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	take_out_of "$recvq_c" "$queue"
@@ -212,6 +236,7 @@ remove_stale
 append "$none_c" "$include"
 append "$recvq_c" "$queue"
 hook_collectives
+mend_allreduce
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"
 else
