@@ -9,6 +9,7 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/copy.c emulator/nic/copy.h \
 	emulator/nic/move.c emulator/nic/move.h \
 	emulator/nic/exec.c emulator/nic/exec.h emulator/nic/fast.h \
+	emulator/nic/dead.h \
 	emulator/nic/intr.c emulator/nic/intr.h \
 	emulator/nic/coll.c emulator/nic/coll.h emulator/nic/coll_send.c \
 	emulator/nic/reduce.c emulator/nic/reduce.h \

@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_all.c \
 	netmod-glex/glue/glex_coll.c \
 	netmod-glex/glue/glex_coll_op.c \
+	netmod-glex/glue/glex_dead.c \
 	netmod-glex/glue/glex_dyn.c \
 	netmod-glex/glue/glex_held.c \
 	netmod-glex/glue/glex_hook.h \

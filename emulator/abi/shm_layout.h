@@ -6,7 +6,7 @@
  *
  * Four kinds of segment, each a sealed memfd made by glexd:
  *
- *   engine  one a glexd   the DMA engine's bell and the switches all must agree on
+ *   engine  one a glexd   the DMA engine's bell, the switches all must agree on, and who has died
  *   NIC     one a node    the memory table (MMT) and the bells of its ports with descriptor queues
  *   port    one a VP      registers, MPQ, EQ, error queue, descriptor queue
  *   coll    one a VP      what triggers its collective requests; made when somebody first needs it
@@ -64,6 +64,7 @@
 #define EMU_INTQ_CAPACITY 64u
 #define EMU_EPQ_CAPACITY  64u
 #define EMU_MIN_CONTROL	  64u /* control packets that an endpoint has room for at least */
+#define EMU_DEAD_KEPT	  4096u
 
 /* Session 0 is nobody; glexd itself claims slots and reads memory as session 1. */
 #define EMU_SESSION_NONE  0u
@@ -427,12 +428,16 @@ struct emu_engine {
 	_Atomic uint32_t asleep; /* the DMA engine sleeps on bell, or is about to */
 	_Atomic uint32_t bell;	 /* futex word */
 	uint8_t pad2[EMU_LINE - 8];
+	_Atomic uint64_t deaths; /* endpoints whose process ended with them open; dead.h has the rules */
+	uint8_t pad3[EMU_LINE - 8];
+	_Atomic uint64_t dead[EMU_DEAD_KEPT]; /* glex_ep_addr_t.v of the last of them, number n at n % EMU_DEAD_KEPT */
 };
 
 #define EMU_LAYOUT_HASH                                                                                                \
 	((uint32_t)(sizeof(struct emu_port) * 2654435761u ^ offsetof(struct emu_port, mpq) * 40503u ^                  \
 		    sizeof(struct emu_nic) * 97u ^ sizeof(struct emu_mmt_entry) * 8191u ^ sizeof(struct emu_desc) ^    \
-		    offsetof(struct emu_port, counters) * 131u ^ sizeof(struct emu_coll) * 31u ^ EMU_ABI_VERSION))
+		    offsetof(struct emu_port, counters) * 131u ^ sizeof(struct emu_coll) * 31u ^                       \
+		    sizeof(struct emu_engine) * 13u ^ EMU_ABI_VERSION))
 
 static_assert(sizeof(struct emu_seg_head) == 32, "every segment begins alike");
 static_assert(sizeof(struct emu_ring_ctl) == 2 * EMU_LINE, "producers and the consumer must not share a line");
@@ -473,6 +478,8 @@ static_assert(offsetof(struct emu_engine, copiers) == EMU_LINE + 8, "read with f
 static_assert(offsetof(struct emu_engine, cores) == EMU_LINE + 24, "rarely written: a client comes or goes");
 static_assert(offsetof(struct emu_engine, reorder_seed) == EMU_LINE + 40, "what creating an endpoint reads");
 static_assert(offsetof(struct emu_engine, asleep) == 2 * EMU_LINE, "written at each nap of the engine");
+static_assert(offsetof(struct emu_engine, deaths) == 3 * EMU_LINE,
+	      "all look at it now and then, and only a death writes it");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "no hidden locks in shared memory");
 
 #endif /* EMU_SHM_LAYOUT_H */

@@ -4,7 +4,8 @@
  *
  * An eventfd is made when the owner of a port first asks for it; senders get it
  * when they first have to write to it.  Peers of a session are those whose ports
- * it has opened, and those that have opened its.
+ * it has opened, and those that have opened its.  All others find the dead in a
+ * list that they look at when they like.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
+#include "emulator/nic/dead.h"
 #include "emulator/nic/intr.h"
 
 int intr_open(struct port *port)
@@ -113,6 +115,8 @@ void peers_tell_end(struct session *session)
 	/* First, so that who is told and sends again finds them closed. */
 	LIST_FOREACH(port, &session->ports, link)
 	atomic_store_explicit(&port->view.port->state, EMU_PORT_CLOSED, memory_order_release); /* relaxed: stronger */
+	LIST_FOREACH(port, &session->ports, link)
+	emu_dead_note(glexd->engine, emu_addr_of(port->view.port));
 	LIST_FOREACH(peer, &glexd->sessions, link)
 	{
 		bool met = knows(peer, session->id) || knows(session, peer->id);

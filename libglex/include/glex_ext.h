@@ -228,6 +228,27 @@ struct glex_bad_packet {
 /* Takes bad packets as glex_ep_poll_intr takes interrupts; that queue too holds 64.  Leaves the descriptor alone. */
 glex_ret_t glex_ep_poll_bad_packet(glex_ep_handle_t ep, uint32_t *num, struct glex_bad_packet *list, uint32_t *lost_p);
 
+enum { GLEX_DEAD_FIELD_ADDR = 1, GLEX_DEAD_FIELD_NUMBER = 2, GLEX_DEAD_FIELDS = 3 };
+
+struct glex_dead {
+	uint64_t field_mask; /* which of the members below are set: GLEX_DEAD_FIELD_* */
+	glex_ep_addr_t addr;
+	uint64_t number; /* how many had died before it */
+};
+
+/*
+ * Endpoints of all processes on this network that ended without destroying them (killed,
+ * crashed, or by exit), whether anybody had sent to them or not, in the order of their deaths:
+ * up to *num, from number *next on, go to list; *num becomes how many they are, 0 being no
+ * error, *next the number to go on with.  It looks at one word when there is nothing new, so it
+ * may be called often; milliseconds after a death it is there.
+ * *num 0 on entry: nothing is taken (list may be NULL), *next becomes the number of the next to
+ * die.  Who asks so right after creating an endpoint can tell it from earlier ones with its
+ * address: those have lower numbers.  Only the last 4095 are kept: numbers left out were missed.
+ * GLEX_INVALID_PARAM: a pointer is NULL.  GLEX_SYS_ERR: the device is lost.  Thread-safe.
+ */
+glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list);
+
 /*
  * The value in force of a numeric variable of glex_env(7): for the layers above,
  * which have their rows in the same table and so need no parser of their own.

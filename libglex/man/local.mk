@@ -21,6 +21,7 @@ glex_man_pages = \
 	libglex/man/glex_alloc.3 \
 	libglex/man/glex_atomic.3 \
 	libglex/man/glex_inject.3 \
+	libglex/man/glex_poll_dead.3 \
 	libglex/man/glex_ep_fd.3 \
 	libglex/man/glex_rcache_get.3 \
 	libglex/man/glex.7 \

@@ -99,6 +99,12 @@ glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 	ret = glex_open_device(0, &ch->dev);
 	if (ret == GLEX_SUCCESS)
 		ret = glexch_create_ep(ch, params);
+	if (ret == GLEX_SUCCESS) {
+		uint32_t none = 0;
+
+		ret = glex_poll_dead(ch->dev, &ch->dead_next, &none, NULL);
+		ch->born = (uint32_t)ch->dead_next;
+	}
 	if (ret == GLEX_SUCCESS)
 		ret = glexch_rndv_open(ch);
 	if (ret == GLEX_SUCCESS)
@@ -180,8 +186,8 @@ glex_device_handle_t glexch_device(struct glexch *ch)
 
 void glexch_card_format(const struct glexch *ch, char card[GLEXCH_CARD_MAX])
 {
-	snprintf(card, GLEXCH_CARD_MAX, "%016" PRIx64 ".%08" PRIx32 ".%02" PRIx32 ".%" PRIx32 ".%" PRIx64,
-		 (uint64_t)ch->addr.v, ch->key, ch->start_grant, ch->block_size, (uint64_t)ch->pool_mh.v);
+	snprintf(card, GLEXCH_CARD_MAX, "%016" PRIx64 ".%08" PRIx32 ".%02" PRIx32 ".%" PRIx32 ".%" PRIx64 ".%" PRIx32,
+		 (uint64_t)ch->addr.v, ch->key, ch->start_grant, ch->block_size, (uint64_t)ch->pool_mh.v, ch->born);
 }
 
 glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer)
@@ -190,8 +196,8 @@ glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer)
 	uint64_t addr;
 	int end = 0;
 
-	if (sscanf(card, "%16" SCNx64 ".%8" SCNx32 ".%2" SCNx32 ".%8" SCNx32 ".%16" SCNx64 "%n", &addr, &p.key,
-		   &p.grant, &p.block_size, &p.pool, &end) != 5 ||
+	if (sscanf(card, "%16" SCNx64 ".%8" SCNx32 ".%2" SCNx32 ".%8" SCNx32 ".%16" SCNx64 ".%8" SCNx32 "%n", &addr,
+		   &p.key, &p.grant, &p.block_size, &p.pool, &p.born, &end) != 6 ||
 	    card[end] != '\0' || p.grant < 1 || p.block_size < 1)
 		return GLEX_INVALID_PARAM;
 	p.addr.v = addr;
@@ -255,11 +261,17 @@ static int glexch_poll_events(struct glexch *ch)
 	return n;
 }
 
-/*
- * Requests that came to nothing: their peers are lost, or at least their private
- * memory.  What such a peer sent before may lie here still, perhaps that it is
- * done and leaves: it is read first.
- */
+/* What a lost peer sent before may lie here still, perhaps that it is done and leaves: it is read first. */
+static void glexch_read_last_words(struct glexch *ch)
+{
+	int i;
+
+	for (i = 0; i < GLEXCH_LAST_WORDS; i++)
+		if (!(ch->ers && glexch_er_poll(ch)) && !glexch_poll_mps(ch))
+			break;
+}
+
+/* Requests that came to nothing: their peers are lost, or at least their private memory. */
 static void glexch_poll_errors(struct glexch *ch)
 {
 	struct glex_err_req errs[16];
@@ -267,9 +279,7 @@ static void glexch_poll_errors(struct glexch *ch)
 
 	if (ch->depth > 1 || glex_poll_error_req(ch->ep, &num, errs) != GLEX_SUCCESS || !num)
 		return;
-	for (i = 0; i < GLEXCH_LAST_WORDS; i++)
-		if (!(ch->ers && glexch_er_poll(ch)) && !glexch_poll_mps(ch))
-			break;
+	glexch_read_last_words(ch);
 	for (i = 0; i < num && i < 16; i++) {
 		glex_ep_addr_t addr = ch->addr;
 
@@ -279,6 +289,32 @@ static void glexch_poll_errors(struct glexch *ch)
 		    glexch_rndv_no_access(ch, addr, &errs[i]))
 			continue;
 		glexch_conn_fail_peer(ch, addr, glex_error_req_status_str(errs[i].status));
+	}
+}
+
+/* How many processes' endpoints have died on this network. */
+uint32_t glexch_deaths(struct glexch *ch)
+{
+	uint64_t next = 0;
+	uint32_t none = 0;
+
+	glex_poll_dead(ch->dev, &next, &none, NULL);
+	return (uint32_t)next;
+}
+
+/* Who has died, also of those that nothing was sent to, of whom no request tells. */
+static void glexch_poll_dead(struct glexch *ch)
+{
+	struct glex_dead dead[16];
+	uint32_t i, num = 16;
+
+	if (ch->depth > 1 || glex_poll_dead(ch->dev, &ch->dead_next, &num, dead) != GLEX_SUCCESS || !num)
+		return;
+	glexch_read_last_words(ch);
+	for (i = 0; i < num; i++) {
+		glexch_conn_fail_dead(ch, dead[i].addr, (uint32_t)dead[i].number);
+		if (ch->ops->died)
+			ch->ops->died(ch, dead[i].addr, (uint32_t)dead[i].number);
 	}
 }
 
@@ -313,6 +349,7 @@ int glexch_progress(struct glexch *ch)
 		glexch_rest(ch);
 	if (!(++ch->tick & GLEXCH_TICK_MASK)) {
 		glexch_poll_errors(ch);
+		glexch_poll_dead(ch);
 		glexch_conn_tend(ch);
 	}
 	if (ch->lost) {

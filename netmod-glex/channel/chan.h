@@ -65,7 +65,15 @@ struct glexch_ops {
 	void (*drained)(struct glexch_conn *conn);
 	/* The peer has called glexch_conn_hold.  May be NULL. */
 	void (*held)(struct glexch_conn *conn, int on);
+	/*
+	 * A process of this network has died, whether there is a connection to it or not; those to
+	 * it that are known to be have failed.  It is the one whose card says addr, if number is
+	 * not before the card's born: an earlier process had the same address else.  May be NULL.
+	 */
+	void (*died)(struct glexch *ch, glex_ep_addr_t addr, uint32_t number);
 };
+
+#define GLEXCH_DIED "its process ended without closing its endpoint" /* why of fail, for who has died */
 
 /* Which channels are used. */
 enum glexch_mode {
@@ -102,6 +110,7 @@ struct glexch_peer {
 	uint32_t grant;	     /* what a process counted in params.peers may send at once */
 	uint32_t block_size; /* the longest block it takes */
 	uint64_t pool;	     /* a region of it */
+	uint32_t born;	     /* how many had died on this network when it opened */
 };
 
 /* ---- channel ------------------------------------------------------------- */
@@ -120,6 +129,12 @@ int glexch_progress(struct glexch *ch);
 
 /* Nothing is queued, no block is with a peer, no GET is under way. */
 int glexch_quiet(const struct glexch *ch);
+
+/* Whether who has died with this number can be one that was born then: numbers go round. */
+static inline int glexch_outlived(uint32_t born, uint32_t number)
+{
+	return (int32_t)(number - born) >= 0;
+}
 
 /* The text for a business card, and back.  GLEX_INVALID_PARAM: no card. */
 void glexch_card_format(const struct glexch *ch, char card[GLEXCH_CARD_MAX]);

@@ -249,6 +249,7 @@ struct glexch_conn {
 	uint16_t paid : 1;     /* a foreign one: has its slots from mpq_pool, not from the room for strangers */
 	uint32_t key;
 	uint32_t tx_block; /* bytes of the longest block to send */
+	uint32_t born;	   /* of the peer, at the latest: see struct glexch_peer */
 	uint64_t pool;	   /* a region of the peer, to see whether it is there */
 	struct glexch_rx *rx;
 	struct glexch_item *tx_head;
@@ -370,6 +371,8 @@ struct glexch {
 	uint32_t hash_mask;
 	uint32_t conns;
 	struct glexch_conn *dead;
+	uint64_t dead_next; /* number of the next to die that has not been looked at */
+	uint32_t born;
 	struct glexch_grave **graves; /* by hash of the peer; as many as hash had when the first was needed */
 	uint32_t graves_mask;
 	struct glexch_rx *rx_free;
@@ -390,6 +393,7 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 /* ---- chan.c -------------------------------------------------------------- */
 
 uint64_t glexch_some_number(const void *place);
+uint32_t glexch_deaths(struct glexch *ch);
 
 /* ---- conn.c -------------------------------------------------------------- */
 
@@ -397,6 +401,7 @@ struct glexch_conn *glexch_conn_source(struct glexch *ch, uint64_t peer, const s
 int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello);
 int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr);
 void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why);
+void glexch_conn_fail_dead(struct glexch *ch, glex_ep_addr_t addr, uint32_t number);
 void glexch_conn_fail_all(struct glexch *ch, const char *why);
 void glexch_conn_reap(struct glexch *ch);
 void glexch_conn_free_graves(struct glexch *ch);

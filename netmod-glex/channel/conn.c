@@ -200,6 +200,7 @@ struct glexch_conn *glexch_conn_open(struct glexch *ch, const struct glexch_peer
 	conn->key = peer->key;
 	conn->tx_block = peer->block_size < ch->block_size ? peer->block_size : ch->block_size;
 	conn->pool = peer->pool;
+	conn->born = peer->born;
 	conn->tx_start = (uint8_t)(counted ? peer->grant : GLEXCH_START_FOREIGN);
 	conn->credits = conn->tx_start;
 	if (!glexch_credit_open(conn)) {
@@ -225,6 +226,7 @@ static struct glexch_conn *glexch_conn_accept(struct glexch *ch, uint64_t peer, 
 	if (!conn)
 		return NULL;
 	conn->accepted = 1;
+	conn->born = glexch_deaths(ch);
 	conn->slow = GLEXCH_SLOW_STRANGER;
 	conn->tx_tag = glexch_tag_chan(conn->tx_tag) | (hdr->tag & 0xffff0000u);
 	ch->unbound++;
@@ -347,15 +349,30 @@ int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr)
 	return peer.s.nic_id == addr.s.nic_id && peer.s.ep_num == addr.s.ep_num;
 }
 
-/* Fails every connection to an endpoint that is lost. */
-void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why)
+/* Which connections fail. */
+struct glexch_doomed {
+	int all;
+	glex_ep_addr_t addr; /* else those to this endpoint, */
+	int dead;	     /* and if its process has died, */
+	uint32_t number;     /* as the number-th, no later one's */
+};
+
+static int glexch_is_doomed(const struct glexch_conn *conn, const struct glexch_doomed *doomed)
+{
+	if (conn->slow & GLEXCH_SLOW_FAILED)
+		return 0;
+	return doomed->all ||
+	       (glexch_conn_at(conn, doomed->addr) && (!doomed->dead || glexch_outlived(conn->born, doomed->number)));
+}
+
+static void glexch_conn_fail_which(struct glexch *ch, const struct glexch_doomed *doomed, const char *why)
 {
 	uint32_t i = 0;
 
 	while (ch->hash && i <= ch->hash_mask) {
 		struct glexch_conn *conn = ch->hash[i];
 
-		while (conn && (!glexch_conn_at(conn, addr) || (conn->slow & GLEXCH_SLOW_FAILED)))
+		while (conn && !glexch_is_doomed(conn, doomed))
 			conn = conn->hash_next;
 		if (conn)
 			glexch_conn_fail(conn, why); /* the callback may change the list: look at it again */
@@ -364,20 +381,26 @@ void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *w
 	}
 }
 
+/* Fails every connection to an endpoint that is lost. */
+void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why)
+{
+	const struct glexch_doomed doomed = {.addr = addr};
+
+	glexch_conn_fail_which(ch, &doomed, why);
+}
+
+void glexch_conn_fail_dead(struct glexch *ch, glex_ep_addr_t addr, uint32_t number)
+{
+	const struct glexch_doomed doomed = {.addr = addr, .dead = 1, .number = number};
+
+	glexch_conn_fail_which(ch, &doomed, GLEXCH_DIED);
+}
+
 void glexch_conn_fail_all(struct glexch *ch, const char *why)
 {
-	uint32_t i = 0;
+	const struct glexch_doomed doomed = {.all = 1};
 
-	while (ch->hash && i <= ch->hash_mask) {
-		struct glexch_conn *conn = ch->hash[i];
-
-		while (conn && (conn->slow & GLEXCH_SLOW_FAILED))
-			conn = conn->hash_next;
-		if (conn)
-			glexch_conn_fail(conn, why); /* as above */
-		else
-			i++;
-	}
+	glexch_conn_fail_which(ch, &doomed, why);
 }
 
 /* ---- looking after them -------------------------------------------------- */

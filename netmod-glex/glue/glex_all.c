@@ -19,6 +19,7 @@
 #include "glex_init.c"
 #include "glex_vc.c"
 #include "glex_dyn.c"
+#include "glex_dead.c"
 #include "glex_lost.c"
 #include "glex_send.c"
 #include "glex_held.c"

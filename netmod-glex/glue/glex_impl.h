@@ -49,6 +49,13 @@ struct MPID_nem_glex_stats {
 	uint64_t coll_trees, coll_refused;
 };
 
+/* Where a rank's endpoint is, and since when: struct glexch_peer. */
+struct MPID_nem_glex_place {
+	uint64_t addr;
+	uint32_t born;
+	uint32_t known;
+};
+
 enum MPID_nem_glex_coll_kind { MPID_NEM_GLEX_BARRIER, MPID_NEM_GLEX_BCAST, MPID_NEM_GLEX_REDUCE };
 
 #define MPID_NEM_GLEX_COLL_AUTO 3 /* GLEX_MPI_COLL_SHAPE: behind enum glex_group_shape */
@@ -69,14 +76,15 @@ struct MPID_nem_glex {
 	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */
 	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_bounce *bounces;
-	struct MPID_nem_glex_wait *waits; /* I4 */
-	int someone_lost;		  /* its error, of the last one */
-	MPL_time_t polled, idle_since;	  /* the last poll; when something came last */
-	uint64_t unexpected_max;	  /* bytes: glex_held.c; 0: no limit */
-	uint64_t fed;			  /* bytes since the last look at the unexpected messages, */
-	uint64_t look_at;		  /* and how many are worth another */
-	uint64_t fed_by_poll;		  /* what a poll counts for */
-	int holding;			  /* somebody is held */
+	struct MPID_nem_glex_wait *waits;   /* I4 */
+	struct MPID_nem_glex_place *places; /* of the own group's ranks, since somebody has died */
+	int someone_lost;		    /* its error, of the last one */
+	MPL_time_t polled, idle_since;	    /* the last poll; when something came last */
+	uint64_t unexpected_max;	    /* bytes: glex_held.c; 0: no limit */
+	uint64_t fed;			    /* bytes since the last look at the unexpected messages, */
+	uint64_t look_at;		    /* and how many are worth another */
+	uint64_t fed_by_poll;		    /* what a poll counts for */
+	int holding;			    /* somebody is held */
 	enum MPID_nem_glex_coll_where coll_where;
 	uint32_t coll_shape; /* enum glex_group_shape, or MPID_NEM_GLEX_COLL_AUTO */
 	uint32_t coll_degree;
@@ -212,6 +220,10 @@ void MPID_nem_glex_await_no_more(MPIR_Request *req);
 void MPID_nem_glex_await_nothing(void);
 void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why);
 int MPID_nem_glex_lost_wait(int done);
+
+/* ---- glex_dead.c --------------------------------------------------------- */
+
+void MPID_nem_glex_died(struct glexch *ch, glex_ep_addr_t addr, uint32_t number);
 
 /* ---- glex_dyn.c ---------------------------------------------------------- */
 

@@ -46,6 +46,7 @@ static const struct glexch_ops MPID_nem_glex_ops = {
 	.fail = MPID_nem_glex_vc_failed,
 	.drained = MPID_nem_glex_vc_drained,
 	.held = MPID_nem_glex_held,
+	.died = MPID_nem_glex_died,
 };
 
 /* FNV-1a of the group's name: what its members are known by. */
@@ -217,6 +218,7 @@ int MPID_nem_glex_finalize(void)
 	MPID_nem_glex_await_nothing();
 	MPID_nem_glex_lmt_finalize();
 	glexch_close(MPID_nem_glex.ch);
+	MPL_free(MPID_nem_glex.places);
 	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));
 	return MPI_SUCCESS;
 }

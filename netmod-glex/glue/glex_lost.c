@@ -2,9 +2,10 @@
 /*
  * glex_lost.c - a peer is lost: what ends with it.
  *
- * Who notices: a request of ours that came to nothing (the channel asks for every
- * peer it is connected to now and then), or the process manager, whose signal
- * makes CH3 terminate the VC.  Then end, with MPIX_ERR_PROC_FAILED,
+ * Who notices: glexd, which tells of every process that has died (glex_dead.c); a
+ * request of ours that came to nothing (the channel asks for every peer it is connected
+ * to now and then); or the process manager, whose signal makes CH3 terminate the VC.
+ * Then end, with MPIX_ERR_PROC_FAILED,
  *
  *      packets that are queued            by the channel, before it tells that the connection has failed
  *      GETs                               likewise
@@ -34,26 +35,33 @@
 
 /* ---- who, where and why -------------------------------------------------- */
 
-/* The host of a peer, as its business card names it. */
-static void MPID_nem_glex_host(MPIDI_VC_t *vc, char host[MPID_NEM_GLEX_HOST_MAX])
+/* The host of a peer, as its business card names it, and its endpoint; 0: it has none. */
+static int MPID_nem_glex_host(MPIDI_VC_t *vc, char host[MPID_NEM_GLEX_HOST_MAX], struct glexch_peer *peer)
 {
 	char *bc = vc->pg ? MPL_malloc(MPID_NEM_GLEX_CARD_BUF, MPL_MEM_ADDRESS) : NULL;
+	int found = 0;
 
 	strcpy(host, "unknown");
-	if (bc && vc->pg->getConnInfo(vc->pg_rank, bc, MPID_NEM_GLEX_CARD_BUF, vc->pg) == MPI_SUCCESS &&
-	    MPL_str_get_string_arg(bc, MPID_NEM_GLEX_HOST_KEY, host, MPID_NEM_GLEX_HOST_MAX) != MPL_SUCCESS)
-		strcpy(host, "unknown");
+	if (bc && vc->pg->getConnInfo(vc->pg_rank, bc, MPID_NEM_GLEX_CARD_BUF, vc->pg) == MPI_SUCCESS) {
+		if (MPL_str_get_string_arg(bc, MPID_NEM_GLEX_HOST_KEY, host, MPID_NEM_GLEX_HOST_MAX) != MPL_SUCCESS)
+			strcpy(host, "unknown");
+		found = MPID_nem_glex_card_read(bc, peer);
+	}
 	MPL_free(bc);
+	return found;
 }
 
 static void MPID_nem_glex_describe(MPIDI_VC_t *vc, const char *why, char text[MPID_NEM_GLEX_TEXT_MAX])
 {
 	struct glexch_conn *conn = MPID_nem_glex_vc(vc)->conn;
 	char host[MPID_NEM_GLEX_HOST_MAX], node[32] = "", rank[64] = "a process of a connection that is being made";
+	struct glexch_peer peer;
+	int known = MPID_nem_glex_host(vc, host, &peer);
 
-	MPID_nem_glex_host(vc, host);
 	if (conn)
-		snprintf(node, sizeof(node), " (node %u)", (unsigned)glexch_conn_addr(conn).s.nic_id);
+		peer.addr = glexch_conn_addr(conn);
+	if (conn || known)
+		snprintf(node, sizeof(node), " (node %u)", (unsigned)peer.addr.s.nic_id);
 	if (vc->pg)
 		snprintf(rank, sizeof(rank), "rank %d%s", vc->pg_rank,
 			 vc->pg == MPID_nem_glex.pg ? "" : " of another group");

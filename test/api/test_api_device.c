@@ -498,6 +498,67 @@ START_TEST(process__ends_without_destroying__endpoint_is_gone_for_others)
 }
 END_TEST
 
+static void leave_properly(int fd, void *arg)
+{
+	struct side side;
+
+	(void)arg;
+	side_open(&side, GLEX_EP_TYPE_FAST, 64, true);
+	swap_cards(&side, fd);
+	meet(fd);
+	side_close(&side);
+}
+
+/* Takes what has died since *next, at most 8; waits until something has. */
+static uint32_t who_died(const struct side *side, uint64_t *next, struct glex_dead *list)
+{
+	uint32_t num;
+
+	UNTIL(({
+		num = 8;
+		OK(glex_poll_dead(side->dev, next, &num, list));
+		num != 0;
+	}));
+	return num;
+}
+
+START_TEST(poll_dead__one_leaves_and_one_just_ends__the_second_is_told_to_who_never_sent_to_it)
+{
+	struct peer leaver = peer_start(leave_properly, NULL), ender = peer_start(leave_all_open, NULL);
+	struct glex_dead list[8];
+	uint64_t next = 1, born;
+	uint32_t num = 0;
+	struct side side;
+	struct card card;
+
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	OK(glex_poll_dead(side.dev, &next, &num, NULL));
+	born = next;
+	swap_cards(&side, leaver.fd);
+	meet(leaver.fd);
+	peer_join(&leaver);
+	card = swap_cards(&side, ender.fd);
+	peer_join(&ender);
+	num = who_died(&side, &next, list);
+	ck_assert_uint_eq(num, 1);
+	ck_assert_uint_eq(list[0].field_mask, GLEX_DEAD_FIELDS);
+	ck_assert_uint_eq(list[0].addr.v, card.addr.v);
+	ck_assert_uint_eq(list[0].number, born);
+	ck_assert_uint_eq(next, born + 1);
+	num = 8;
+	OK(glex_poll_dead(side.dev, &next, &num, list));
+	ck_assert_uint_eq(num, 0);
+	next = born; /* whoever asks for it finds it again */
+	ck_assert_uint_eq(who_died(&side, &next, list), 1);
+	RETURNS(glex_poll_dead(NULL, &next, &num, list), GLEX_INVALID_PARAM);
+	RETURNS(glex_poll_dead(side.dev, NULL, &num, list), GLEX_INVALID_PARAM);
+	RETURNS(glex_poll_dead(side.dev, &next, NULL, list), GLEX_INVALID_PARAM);
+	num = 1;
+	RETURNS(glex_poll_dead(side.dev, &next, &num, NULL), GLEX_INVALID_PARAM);
+	side_close(&side);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("device");
@@ -524,6 +585,7 @@ int main(void)
 	tcase_add_test(tc, several_endpoints__one_process__each_gets_its_own);
 	tcase_add_test(tc, close_device__endpoints_alive__they_go_on);
 	tcase_add_test(tc, process__ends_without_destroying__endpoint_is_gone_for_others);
+	tcase_add_test(tc, poll_dead__one_leaves_and_one_just_ends__the_second_is_told_to_who_never_sent_to_it);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

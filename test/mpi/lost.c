@@ -122,6 +122,44 @@ static void any_source(void)
 	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
 }
 
+/*
+ * Nobody has ever heard of the dead one: no request can tell of it; nor can mpiexec,
+ * whose signal is the program's own here.
+ */
+static void die_silently(void)
+{
+	signal(SIGUSR1, SIG_IGN);
+	if (rank == DEAD)
+		die();
+}
+
+static void silent(void)
+{
+	int x;
+
+	die_silently();
+	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+}
+
+static void silent_any_source(void)
+{
+	int x;
+
+	die_silently();
+	check_failed(MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
+}
+
+/* It may have failed because another rank has noticed. */
+static void silent_collective(void)
+{
+	int in = rank, out;
+
+	die_silently();
+	check(MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS,
+	      "a collective with a dead one succeeds");
+}
+
 /* What nobody receives; the last word before is of another message, so that this one has been seen. */
 static void unreceived(int len, int sync)
 {
@@ -265,6 +303,12 @@ int main(int argc, char **argv)
 		unsent();
 	else if (!strcmp(name, "amidst"))
 		amidst();
+	else if (!strcmp(name, "silent"))
+		silent();
+	else if (!strcmp(name, "silent_any_source"))
+		silent_any_source();
+	else if (!strcmp(name, "silent_collective"))
+		silent_collective();
 	else if (!strcmp(name, "network"))
 		network(argc > 2 ? argv[2] : ".");
 	else

@@ -94,7 +94,7 @@ static void on_held(struct glexch_conn *conn, int on)
 	end->holds++;
 }
 
-const struct glexch_ops kit_ops = {on_data, on_identify, on_hello, on_fail, on_drained, on_held};
+const struct glexch_ops kit_ops = {on_data, on_identify, on_hello, on_fail, on_drained, on_held, NULL};
 
 /* The netmod takes the place of a word in the list of GLEX_MPI_CHANNEL for the mode. */
 _Static_assert((int)GLEXI_MPI_CHANNEL_AUTO == (int)GLEXCH_MODE_AUTO, "GLEX_MPI_CHANNEL=auto");
@@ -108,7 +108,7 @@ void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
 	struct glexch_params params = kit_params;
 	char card[GLEXCH_CARD_MAX];
 
-	params.ops = &kit_ops;
+	params.ops = kit_params.ops ? kit_params.ops : &kit_ops;
 	params.key = 100u + (unsigned)i;
 	params.peers = peers;
 	params.credits = credits;

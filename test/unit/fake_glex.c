@@ -12,6 +12,7 @@
 #define MP_BYTES  112
 #define IMM_BYTES 96
 #define FAKE_NIC  7
+#define DEAD	  64
 
 struct slot {
 	glex_ep_addr_t src;
@@ -64,6 +65,7 @@ static unsigned posted;
 static struct region regions[REGIONS];
 static unsigned state;
 static uint8_t last_mp[MP_BYTES];
+static glex_ep_addr_t dead[DEAD];
 
 unsigned fake_random(unsigned below)
 {
@@ -257,6 +259,26 @@ void fake_kill(glex_ep_addr_t addr)
 
 	if (ep)
 		ep->alive = 0;
+}
+
+void fake_announce_death(glex_ep_addr_t addr)
+{
+	dead[fake.deaths++ % DEAD] = addr;
+}
+
+glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list)
+{
+	uint32_t n = 0;
+
+	(void)dev;
+	if (*num == 0)
+		*next = fake.deaths;
+	for (; n < *num && *next < fake.deaths; n++) {
+		list[n] = (struct glex_dead){.field_mask = GLEX_DEAD_FIELDS, .addr = dead[*next % DEAD]};
+		list[n].number = (*next)++;
+	}
+	*num = n;
+	return GLEX_SUCCESS;
 }
 
 const uint8_t *fake_last_mp(void)

@@ -27,6 +27,7 @@ struct fake_glex {
 	int injects;		 /* glex_inject is there; with every other seed */
 	unsigned injected;	 /* PUTs made by it */
 	uint32_t def_capacity;	 /* what the device says of its MPQs */
+	uint64_t deaths;	 /* by fake_announce_death */
 };
 
 extern struct fake_glex fake;
@@ -39,6 +40,9 @@ int fake_deliver(int n);
 
 /* The process behind an endpoint is dead. */
 void fake_kill(glex_ep_addr_t addr);
+
+/* glex_poll_dead tells of one, which need not be. */
+void fake_announce_death(glex_ep_addr_t addr);
 
 /* What the MP sent last consists of. */
 const uint8_t *fake_last_mp(void);

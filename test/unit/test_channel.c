@@ -24,7 +24,9 @@ START_TEST(card__garbage__is_refused)
 					    "0123456789abcdef.00000001.40",
 					    "0123456789abcdef.00000001.40.1000",
 					    "0123456789abcdef.00000001.40.1000.1x",
-					    "0123456789abcdef.00000001.00.1000.1"};
+					    "0123456789abcdef.00000001.40.1000.1",
+					    "0123456789abcdef.00000001.40.1000.1.x",
+					    "0123456789abcdef.00000001.00.1000.1.0"};
 	struct glexch_peer peer;
 
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
@@ -349,6 +351,83 @@ START_TEST(peer__dies__everything_of_it_fails_once)
 }
 END_TEST
 
+static struct {
+	int told;
+	glex_ep_addr_t addr;
+	uint32_t number;
+} death;
+
+static void on_died(struct glexch *ch, glex_ep_addr_t addr, uint32_t number)
+{
+	(void)ch;
+	death.told++;
+	death.addr = addr;
+	death.number = number;
+}
+
+/* Nothing is asked of a silent peer, so that only glexd can have told. */
+static void rounds(struct glexch *ch, int n)
+{
+	while (n--)
+		glexch_progress(ch);
+}
+
+START_TEST(peer__is_said_to_have_died__fails_at_once_and_its_last_words_are_heard)
+{
+	struct glexch_ops ops = kit_ops;
+	struct end *a;
+
+	ops.died = on_died;
+	memset(&death, 0, sizeof(death));
+	start((unsigned)_i, 16, 8);
+	kit_params.ops = &ops;
+	start_proc(2, 1, 16, 8);
+	tag_ends(2, 1);
+	a = &procs[2].main_end;
+	open_end(2, 1);
+	send_message(a, 10);
+	settle(a, &procs[1].main_end);
+	send_message(&procs[1].main_end, 50);
+	while (fake_deliver(1))
+		;
+	fake_announce_death(procs[1].card.addr);
+	rounds(procs[2].ch, 2048);
+	ck_assert_int_eq(a->received, 50);
+	ck_assert_int_eq(a->failed, 1);
+	ck_assert_int_eq(death.told, 1);
+	ck_assert_uint_eq(death.addr.v, procs[1].card.addr.v);
+	rounds(procs[2].ch, 2048);
+	ck_assert_int_eq(death.told, 1);
+	fake_announce_death(procs[0].card.addr); /* to which there is no connection */
+	rounds(procs[2].ch, 2048);
+	ck_assert_int_eq(death.told, 2);
+	ck_assert_uint_eq(death.addr.v, procs[0].card.addr.v);
+	ck_assert(glexch_outlived(procs[0].card.born, death.number));
+	stop();
+}
+END_TEST
+
+START_TEST(peer__earlier_process_with_its_address_died__lives)
+{
+	struct end *a;
+
+	fake_reset((unsigned)_i);
+	start_proc(0, 2, 16, 8);
+	fake_announce_death((glex_ep_addr_t){.s = {.nic_id = 7, .ep_num = 1}});
+	start_proc(1, 2, 16, 8);
+	tag_ends(0, 1);
+	ck_assert_uint_eq(procs[1].card.addr.s.ep_num, 1);
+	ck_assert(!glexch_outlived(procs[1].card.born, 0));
+	a = &procs[0].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	rounds(procs[0].ch, 2048);
+	settle(a, &procs[1].main_end);
+	ck_assert_int_eq(a->failed, 0);
+	stop();
+}
+END_TEST
+
 START_TEST(drain__queue_not_empty__waits_for_it)
 {
 	struct end *a;
@@ -619,6 +698,8 @@ static TCase *conn_case(void)
 	tcase_add_loop_test(tc, hold__amid_a_stream__peer_hears_the_last_word, 1, 20);
 	tcase_add_test(tc, announce__nothing_sent__peer_hears);
 	tcase_add_loop_test(tc, peer__dies__everything_of_it_fails_once, 1, 20);
+	tcase_add_loop_test(tc, peer__is_said_to_have_died__fails_at_once_and_its_last_words_are_heard, 1, 5);
+	tcase_add_test(tc, peer__earlier_process_with_its_address_died__lives);
 	tcase_add_test(tc, drain__queue_not_empty__waits_for_it);
 	tcase_add_loop_test(tc, packets__malformed__are_dropped_or_end_the_connection, 1, 10);
 	tcase_add_loop_test(tc, data_callback__sends_and_polls__order_holds, 1, 10);

@@ -53,7 +53,7 @@ static void on_drained(struct glexch_conn *conn)
 	(void)conn;
 }
 
-static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained, NULL};
+static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained, NULL, NULL};
 
 static void start(unsigned seed, uint32_t credits)
 {

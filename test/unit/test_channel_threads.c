@@ -373,7 +373,7 @@ static void on_drained(struct glexch_conn *conn)
 	(void)conn;
 }
 
-static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained, NULL};
+static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained, NULL, NULL};
 
 static void open_channel(struct worker *w)
 {

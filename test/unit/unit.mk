@@ -12,6 +12,7 @@ glex_model_tests = \
 	test/unit/test_coll \
 	test/unit/test_coll_order \
 	test/unit/test_copy \
+	test/unit/test_dead \
 	test/unit/test_att \
 	test/unit/test_bias \
 	test/unit/test_exec \
@@ -56,6 +57,9 @@ test_unit_test_coll_order_LDADD = $(glex_model_libs)
 test_unit_test_copy_SOURCES = test/unit/test_copy.c test/unit/unit.h
 test_unit_test_copy_CFLAGS = $(glex_model_cflags)
 test_unit_test_copy_LDADD = $(glex_model_libs)
+test_unit_test_dead_SOURCES = test/unit/test_dead.c test/unit/unit.h
+test_unit_test_dead_CFLAGS = $(glex_model_cflags)
+test_unit_test_dead_LDADD = $(glex_model_libs)
 test_unit_test_att_SOURCES = test/unit/test_att.c test/unit/two_ports.c test/unit/two_ports.h test/unit/unit.h
 test_unit_test_att_CFLAGS = $(glex_model_cflags)
 test_unit_test_att_LDADD = $(glex_model_libs)

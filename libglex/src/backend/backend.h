@@ -60,6 +60,12 @@ struct glexi_be_ops {
 	/* True where spinning may keep off its core whom one waits for: more processes than cores. */
 	bool (*crowded)(const struct glexi_device *dev);
 
+	/* The first endpoint from number *n_p on whose process ended with it open; *n_p: its number.  False: none yet. */
+	bool (*dead)(const struct glexi_device *dev, uint64_t *n_p, uint64_t *addr_p);
+
+	/* How many of them there have been. */
+	uint64_t (*deaths)(const struct glexi_device *dev);
+
 	/* Fills ep: pub, addr, attr (assigned number, real capacities), queues, counters, be. */
 	glex_ret_t (*ep_create)(struct glexi_ep *ep);
 

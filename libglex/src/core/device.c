@@ -202,3 +202,23 @@ glex_ret_t glex_query_device(glex_device_handle_t handle, struct glex_device_att
 	dev->ops->query(dev, attr);
 	return GLEX_SUCCESS;
 }
+
+glex_ret_t glex_poll_dead(glex_device_handle_t handle, uint64_t *next, uint32_t *num, struct glex_dead *list)
+{
+	struct glexi_device *dev = glexi_device_of(handle);
+	uint32_t n = 0;
+
+	if (!dev || !next || !num || (*num && !list))
+		return GLEX_INVALID_PARAM;
+	if (glexi_is_lost(dev))
+		return GLEX_SYS_ERR;
+	if (*num == 0)
+		*next = dev->ops->deaths(dev);
+	while (n < *num && dev->ops->dead(dev, next, &list[n].addr.v)) {
+		list[n].field_mask = GLEX_DEAD_FIELDS;
+		list[n].number = (*next)++;
+		n++;
+	}
+	*num = n;
+	return GLEX_SUCCESS;
+}

@@ -14,6 +14,7 @@
 #include "cfg/log.h"
 #include "emulator/host/crowd.h"
 #include "emulator/host/futex.h"
+#include "emulator/nic/dead.h"
 
 /* ---- device ---------------------------------------------------------------- */
 
@@ -113,6 +114,20 @@ static bool device_crowded(const struct glexi_device *device)
 	/* relaxed: hints, each by itself */
 	return emu_is_crowded(atomic_load_explicit(&dev->engine->cores, memory_order_relaxed),	    /* relaxed: hint */
 			      atomic_load_explicit(&dev->engine->processes, memory_order_relaxed)); /* relaxed: hint */
+}
+
+static bool device_dead(const struct glexi_device *device, uint64_t *n_p, uint64_t *addr_p)
+{
+	const struct nic_device *dev = device->be;
+
+	return emu_dead_read(dev->engine, n_p, addr_p);
+}
+
+static uint64_t device_deaths(const struct glexi_device *device)
+{
+	const struct nic_device *dev = device->be;
+
+	return emu_dead_count(dev->engine);
 }
 
 /* The child's copy of the socket would keep the session alive after the parent's death. */
@@ -341,6 +356,8 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.close = device_close,
 	.ep_arm = nic_ep_arm,
 	.crowded = device_crowded,
+	.dead = device_dead,
+	.deaths = device_deaths,
 	.ep_create = ep_create,
 	.ep_destroy = ep_destroy,
 	.ep_fd = nic_ep_fd,
