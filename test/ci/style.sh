@@ -17,9 +17,7 @@ done
 
 check() {
 	[ -f .clang-format ] || cp "$tree/.clang-format" .
-	files c h | while IFS= read -r file; do
-		"$format" --style=file --dry-run -Werror "$file" 2>&1 | grep -m 3 'error:'
-	done
+	files c h | xargs -r -d '\n' "$format" --style=file --dry-run -Werror 2>&1 | grep 'error:'
 }
 
 if [ -n "$format" ]; then
@@ -52,9 +50,7 @@ scripts() {
 
 # SC2317: functions that are called through their name in a variable.
 check() {
-	scripts | while IFS= read -r file; do
-		shellcheck -x -e SC2317 -f gcc "$file"
-	done
+	scripts | xargs -r -d '\n' shellcheck -x -e SC2317 -f gcc
 }
 
 if command -v shellcheck >/dev/null; then

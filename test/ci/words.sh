@@ -15,9 +15,7 @@ texts() {
 ours=ba,nd,te,creat,inout,clen,ypes
 
 check() {
-	texts | while IFS= read -r file; do
-		codespell -L "$ours" "$file"
-	done
+	texts | xargs -r -d '\n' codespell -L "$ours"
 }
 
 if command -v codespell >/dev/null; then
@@ -32,9 +30,7 @@ else
 fi
 
 check() {
-	texts | grep -v '^test/ci/words.sh$' | while IFS= read -r file; do
-		grep -nE '\<(TODO|FIXME|XXX)\>' "$file" | sed "s|^|$file:|"
-	done
+	texts | grep -v '^test/ci/words.sh$' | xargs -r -d '\n' grep -nHE '\<(TODO|FIXME|XXX)\>'
 }
 
 guard "nothing is marked as left undone" check
