@@ -11,8 +11,8 @@
  *      discard  the slots of this round
  *      credits  to those who heard nothing that carried them
  *
- * With nothing to do a round makes two calls that look at one word each, and
- * tests a few words of its own.
+ * With nothing under way a round is only a look: at the next word of each ring, at
+ * that of the MPQ, which is one call, and at a few words of its own.
  *
  * I1  Callbacks may start a round inside a round.  MPs handed out by the outer
  *     one stay where they are: only the outermost discards.  Events are copied
@@ -207,24 +207,36 @@ glex_ret_t glexch_card_parse(const char *card, struct glexch_peer *peer)
 
 /* ---- the round ----------------------------------------------------------- */
 
-static int glexch_poll_mps(struct glexch *ch)
-{
-	glex_ret_t ret = GLEX_SUCCESS;
+/* The next MP that has come. */
+struct glexch_arrival {
+	glex_ret_t ret; /* GLEX_SUCCESS: there is one, not yet taken */
 	glex_ep_addr_t src;
 	void *data;
 	uint32_t len;
+};
+
+static inline void glexch_look(struct glexch *ch, struct glexch_arrival *mp)
+{
+	mp->ret = glex_probe_next_mp(ch->ep, &mp->src, &mp->data, &mp->len);
+	ch->undiscarded += mp->ret == GLEX_SUCCESS;
+}
+
+/* From mp on, if that has been looked for. */
+static int glexch_poll_mps(struct glexch *ch, struct glexch_arrival *mp)
+{
 	int n;
 
 	if (ch->depth > 1 && ch->undiscarded >= GLEXCH_NESTED_MPS) /* room promised in credit.c */
 		return 0;
 	for (n = 0; n < GLEXCH_BATCH; n++) {
-		ret = glex_probe_next_mp(ch->ep, &src, &data, &len);
-		if (ret != GLEX_SUCCESS)
+		if (mp->ret != GLEX_SUCCESS)
+			glexch_look(ch, mp);
+		if (mp->ret != GLEX_SUCCESS)
 			break;
-		ch->undiscarded++;
-		glexch_sr_receive(ch, src.v, data, len);
+		mp->ret = GLEX_NO_MP;
+		glexch_sr_receive(ch, mp->src.v, mp->data, mp->len);
 	}
-	if (ret == GLEX_SYS_ERR)
+	if (mp->ret == GLEX_SYS_ERR)
 		ch->lost = 1;
 	return n;
 }
@@ -264,10 +276,11 @@ static int glexch_poll_events(struct glexch *ch)
 /* What a lost peer sent before may lie here still, perhaps that it is done and leaves: it is read first. */
 static void glexch_read_last_words(struct glexch *ch)
 {
+	struct glexch_arrival mp = {.ret = GLEX_NO_MP};
 	int i;
 
 	for (i = 0; i < GLEXCH_LAST_WORDS; i++)
-		if (!(ch->ers && glexch_er_poll(ch)) && !glexch_poll_mps(ch))
+		if (!(ch->ers && glexch_er_poll(ch)) && !glexch_poll_mps(ch, &mp))
 			break;
 }
 
@@ -336,13 +349,14 @@ static int glexch_expects_events(const struct glexch *ch)
 	return ch->tx.free < ch->tx.count || ch->rx.free < ch->rx.count || ch->gets || !(ch->tick & GLEXCH_EVENT_MASK);
 }
 
-int glexch_progress(struct glexch *ch)
+/* mp: the next MP, if that has been looked for; then the rings were empty just before. */
+static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glexch_arrival *mp)
 {
 	int n;
 
 	ch->depth++;
-	n = ch->ers ? glexch_er_poll(ch) : 0;
-	n += glexch_poll_mps(ch);
+	n = ch->ers && mp->ret != GLEX_SUCCESS ? glexch_er_poll(ch) : 0;
+	n += glexch_poll_mps(ch, mp);
 	if (glexch_expects_events(ch))
 		n += glexch_poll_events(ch);
 	if (ch->runq.head || ch->gets || ch->wants || ch->unbound)
@@ -367,4 +381,30 @@ int glexch_progress(struct glexch *ch)
 			glexch_credit_flush(ch);
 	}
 	return n;
+}
+
+/* There is more to a round than to look whether something has come.  One test: this is asked in each. */
+static inline int glexch_is_busy(const struct glexch *ch)
+{
+	uintptr_t lists = (uintptr_t)ch->runq.head | (uintptr_t)ch->gets | (uintptr_t)ch->wants | (uintptr_t)ch->owing |
+			  (uintptr_t)ch->dead;
+	uint32_t counts = (uint32_t)ch->depth | ch->unbound | (uint32_t)ch->lost | (ch->tx.count - ch->tx.free) |
+			  (ch->rx.count - ch->rx.free);
+
+	return (lists | counts) != 0 || !((ch->tick + 1) & GLEXCH_EVENT_MASK);
+}
+
+int glexch_progress(struct glexch *ch)
+{
+	struct glexch_arrival mp;
+
+	mp.ret = GLEX_NO_MP;
+	if (!glexch_is_busy(ch) && !glexch_er_has(ch)) {
+		glexch_look(ch, &mp);
+		if (mp.ret == GLEX_NO_MP) {
+			ch->tick++;
+			return 0;
+		}
+	}
+	return glexch_round(ch, &mp);
 }

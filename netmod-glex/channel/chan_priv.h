@@ -140,6 +140,22 @@ _Static_assert(sizeof(struct glexch_mp) == 112, "a mini-packet carries 112 bytes
 _Static_assert(sizeof(struct glexch_block_ref) == GLEXCH_MP_BODY, "no byte of the body is lost");
 _Static_assert(offsetof(struct glexch_hello, blob) == 20, "wire layout");
 
+/*
+ * In one store.  The packet is copied next, by words, and a load of a word that
+ * several stores have written waits until they have left for the cache, behind all
+ * that was stored before.
+ */
+static inline void glexch_store_header(struct glexch_mp *mp, struct glexch_mp_hdr hdr)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	const uint64_t word = hdr.type | (uint64_t)hdr.credits << 8 | (uint64_t)hdr.seq << 16 | (uint64_t)hdr.tag << 32;
+
+	memcpy(&mp->hdr, &word, sizeof(word));
+#else
+	mp->hdr = hdr;
+#endif
+}
+
 /* ---- events -------------------------------------------------------------- */
 
 /* cookie_1 = index << 8 | type, never 0; cookie_0 = generation of what index names: a stale event changes nothing. */
@@ -304,6 +320,7 @@ struct glexch_er {
 	uint32_t tx_lines;
 	uint32_t used; /* records since the hand came by */
 	uint32_t idle; /* visits of it without any */
+	int begun;     /* bytes of a record have been PUT whose header found no room: it must be sent next */
 	glex_mem_handle_t tx_ring;
 	glex_mem_handle_t mh; /* of both rings here */
 };
@@ -390,6 +407,26 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 	ch->stats.bytes[way] += len;
 }
 
+/* Headers and short messages: for these a call of memcpy takes longer. */
+static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
+{
+	const uint8_t *src = src_;
+	uint8_t *dst = dst_;
+	size_t i;
+
+	if (len >= 16) {
+		for (i = 0; i + 16 <= len; i += 16)
+			memcpy(dst + i, src + i, 16);
+		memcpy(dst + len - 16, src + len - 16, 16); /* whatever part of it has been copied */
+	} else if (len >= 8) {
+		memcpy(dst, src, 8);
+		memcpy(dst + len - 8, src + len - 8, 8);
+	} else {
+		for (i = 0; i < len; i++)
+			dst[i] = src[i];
+	}
+}
+
 /* ---- chan.c -------------------------------------------------------------- */
 
 uint64_t glexch_some_number(const void *place);
@@ -471,6 +508,21 @@ static inline uint32_t glexch_er_starts(uint32_t lines)
 static inline int glexch_er_usable(const struct glexch_conn *conn)
 {
 	return conn->er && conn->er->state == GLEXCH_ER_UP;
+}
+
+/* Something that may be the next record has come into some ring: glexch_er_poll finds out. */
+static inline int glexch_er_has(const struct glexch *ch)
+{
+	const struct glexch_er *er;
+
+	for (er = ch->ers; er; er = er->next) {
+		const void *at = er->rx_ring + er->rx_line * GLEXCH_LINE;
+
+		/* relaxed: only a guess */
+		if (er->conn && (uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq)
+			return 1;
+	}
+	return 0;
 }
 
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,

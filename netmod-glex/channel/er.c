@@ -48,36 +48,43 @@ enum glexch_er_kind {
 
 _Static_assert(GLEXCH_SHORT_MAX <= UINT8_MAX, "inl of a header");
 
-/* The header of a record, unpacked. */
+/* The header of a record to be sent. */
 struct glexch_er_head {
-	uint16_t seq;
-	uint16_t more;	 /* bytes in further lines; SPLIT: of the header */
-	uint8_t inl;	 /* inline bytes */
-	uint8_t credits; /* returned */
-	uint16_t lines;	 /* returned, 10 bits */
-	uint8_t kind;	 /* 4 bits */
-	uint8_t saw;	 /* 1 bit */
+	uint32_t more; /* bytes in further lines; SPLIT: of the header */
+	uint32_t inl;  /* inline bytes */
+	enum glexch_er_kind kind;
 };
 
-static uint64_t glexch_er_pack(const struct glexch_er_head *h)
+/*
+ * The same as the word it is in the ring, from the lowest bit: 16 seq, 16 more,
+ * 8 inl, 8 credits returned, 10 lines returned, 4 kind, 1 saw.
+ */
+static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, uint16_t seq, uint32_t credits, uint32_t lines,
+				      uint32_t saw)
 {
-	return h->seq | (uint64_t)h->more << 16 | (uint64_t)h->inl << 32 | (uint64_t)h->credits << 40 |
-	       (uint64_t)h->lines << 48 | (uint64_t)h->kind << 58 | (uint64_t)h->saw << 62;
+	return seq | h->more << 16 |
+	       (uint64_t)(h->inl | credits << 8 | lines << 16 | (uint32_t)h->kind << 26 | saw << 30) << 32;
 }
 
-static struct glexch_er_head glexch_er_unpack(uint64_t w)
+static inline uint32_t glexch_er_more(uint64_t w)
 {
-	struct glexch_er_head h = {
-		.seq = (uint16_t)w,
-		.more = (uint16_t)(w >> 16),
-		.inl = (uint8_t)(w >> 32),
-		.credits = (uint8_t)(w >> 40),
-		.lines = (uint16_t)(w >> 48 & 0x3ff),
-		.kind = (uint8_t)(w >> 58 & 15),
-		.saw = (uint8_t)(w >> 62 & 1),
-	};
+	return (uint32_t)w >> 16;
+}
 
-	return h;
+static inline uint32_t glexch_er_inl(uint64_t w)
+{
+	return w >> 32 & 0xff;
+}
+
+static inline enum glexch_er_kind glexch_er_kind_of(uint64_t w)
+{
+	return (enum glexch_er_kind)(w >> 58 & 15);
+}
+
+/* Whether anything comes back with it. */
+static inline int glexch_er_returns(uint64_t w)
+{
+	return (w & ((uint64_t)0x3ffff << 40 | (uint64_t)1 << 62)) != 0;
 }
 
 #define GLEXCH_ER_MARK_STEP 0x9e3779b97f4a7c15u
@@ -106,30 +113,33 @@ static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)
 
 /* ---- sending ------------------------------------------------------------- */
 
-/* Bytes of ours to place `at` in the ring of the peer. */
-static struct glex_imm_rdma_req glexch_er_req(const struct glexch_conn *conn, uint32_t at, const void *data,
-					      uint32_t len, int flag)
+/*
+ * Bytes of ours to place `at` in the ring of the peer.  Filled in place: a copy of
+ * the whole would wait until its words, stored one by one, have left for the cache,
+ * and all that was stored before them.
+ */
+static inline void glexch_er_describe_put(struct glex_imm_rdma_req *req, const struct glexch_conn *conn, uint32_t at,
+					  const void *data, uint32_t len, int flag)
 {
-	struct glex_imm_rdma_req req;
-
-	req.rmt_ep_addr.v = conn->peer;
-	req.data = (void *)(uintptr_t)data;
-	req.len = len;
-	req.rmt_mh = conn->er->tx_ring;
-	req.rmt_offset = at;
-	req.rmt_key = conn->key;
-	req.flag = flag;
-	req.next = NULL;
-	return req;
+	req->rmt_ep_addr.v = conn->peer;
+	req->data = (void *)(uintptr_t)data;
+	req->len = len;
+	req->rmt_mh = conn->er->tx_ring;
+	req->rmt_offset = at;
+	req->rmt_key = conn->key;
+	req->flag = flag;
+	req->next = NULL;
 }
 
 /* A fence is for GLEXCH_ER_IMM bytes at most. */
-static glex_ret_t glexch_er_imm(struct glexch_conn *conn, uint32_t line, const void *data, uint32_t len, int flag)
+static inline glex_ret_t glexch_er_imm(struct glexch_conn *conn, uint32_t line, const void *data, uint32_t len,
+				       int flag)
 {
-	struct glex_imm_rdma_req req = glexch_er_req(conn, line * GLEXCH_LINE, data, len, flag);
+	struct glex_imm_rdma_req req;
 	int tries = GLEXCH_ER_TRIES;
 	glex_ret_t ret;
 
+	glexch_er_describe_put(&req, conn, line * GLEXCH_LINE, data, len, flag);
 	do
 		ret = len > GLEXCH_ER_IMM ? glex_inject(conn->ch->ep, &req) : glex_imm_rdma(conn->ch->ep, &req, NULL);
 	while (ret == GLEX_BUSY && --tries);
@@ -150,26 +160,23 @@ static enum glexch_step glexch_er_step_of(struct glexch_conn *conn, glex_ret_t r
  * The header and inline bytes (rec[1] and up) of a record of n lines in all: the
  * record is sent with it, and paid for.
  */
-static enum glexch_step glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, struct glexch_er_head *h, uint32_t n)
+static inline enum glexch_step glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h,
+						uint32_t n)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t at = 1 + glexch_round8(h->inl) / 8;
+	uint32_t at = 1 + glexch_round8(h->inl) / 8, lines = er->rx_owed < 0x3ff ? er->rx_owed : 0x3ff;
 	enum glexch_step step;
 
-	h->seq = conn->tx_seq;
-	h->credits = (uint8_t)conn->owed;
-	h->lines = (uint16_t)(er->rx_owed < 0x3ff ? er->rx_owed : 0x3ff);
-	h->saw = (uint8_t)conn->saw;
-	rec[0] = glexch_er_pack(h);
+	rec[0] = glexch_er_pack(h, conn->tx_seq, conn->owed, lines, conn->saw); /* owed <= grant <= 255 */
 	rec[at] = er->tx_mark;
 	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8,
 						     n > glexch_er_head_lines(h->inl) ? GLEX_FLAG_FENCE : 0));
 	if (step != GLEXCH_STEP_OK)
 		return step;
-	conn->owed = (uint16_t)(conn->owed - h->credits);
+	conn->owed = 0;
 	conn->saw = 0;
 	conn->tx_seq++;
-	er->rx_owed -= h->lines;
+	er->rx_owed -= lines;
 	er->tx_mark += GLEXCH_ER_MARK_STEP;
 	er->tx_line = glexch_er_advance(er->tx_line, n, er->tx_lines);
 	er->tx_free -= n;
@@ -177,17 +184,10 @@ static enum glexch_step glexch_er_commit(struct glexch_conn *conn, uint64_t *rec
 	return GLEXCH_STEP_OK;
 }
 
-/* Copies bytes to where the inline ones of a record begin. */
-static void glexch_er_inline(uint64_t *rec, size_t at, const void *bytes, size_t len)
-{
-	if (len)
-		memcpy((uint8_t *)(rec + 1) + at, bytes, len);
-}
-
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 			size_t len)
 {
-	struct glexch_er_head h = {.inl = (uint8_t)(hdr_len + len)}; /* it fits, or it ends below */
+	struct glexch_er_head h = {.inl = (uint32_t)(hdr_len + len)};
 	uint64_t rec[GLEXCH_ER_RECORD / 8];
 	uint32_t n;
 
@@ -197,10 +197,10 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	if (n > conn->er->tx_free)
 		return 0;
 	h.kind = len ? GLEXCH_ER_SPLIT : GLEXCH_ER_PAD;
-	h.more = len ? (uint16_t)hdr_len : 0;
+	h.more = len ? (uint32_t)hdr_len : 0;
 	rec[glexch_round8(h.inl) / 8] = 0; /* the padding of the last word */
-	glexch_er_inline(rec, 0, hdr, hdr_len);
-	glexch_er_inline(rec, hdr_len, data, len);
+	glexch_copy_few(rec + 1, hdr, hdr_len);
+	glexch_copy_few((uint8_t *)(rec + 1) + hdr_len, data, len);
 	if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
 		return 0;
 	glexch_count(conn->ch, GLEXCH_WAY_ER_IMM, room + len);
@@ -232,11 +232,11 @@ static void glexch_er_take_header(struct glexch_conn *conn, struct glexch_cursor
 	memcpy(rec + 1, cur->iov->iov_base, room); /* with the zeros: they fill its last word */
 	glexch_cursor_copy(cur, NULL, room);
 	h->kind = GLEXCH_ER_PAD;
-	h->inl = (uint8_t)header;
+	h->inl = header;
 	if (cur->left && header + cur->left <= conn->ch->er_inline) {
 		h->kind = GLEXCH_ER_SPLIT;
-		h->more = (uint16_t)header;
-		h->inl = (uint8_t)(header + cur->left);
+		h->more = header;
+		h->inl = header + (uint32_t)cur->left;
 		glexch_cursor_copy(cur, (uint8_t *)(rec + 1) + header, cur->left);
 	}
 }
@@ -250,7 +250,7 @@ static void glexch_er_take_inline(struct glexch_conn *conn, struct glexch_cursor
 	if (cur->off == 0 && header && header <= GLEXCH_ER_INLINE && cur->iov->iov_len == header) {
 		glexch_er_take_header(conn, cur, rec, h);
 	} else if (cur->left <= conn->ch->er_inline) {
-		h->inl = (uint8_t)cur->left;
+		h->inl = (uint32_t)cur->left;
 		rec[glexch_round8(h->inl) / 8] = 0; /* the padding of the last word */
 		glexch_cursor_copy(cur, (uint8_t *)(rec + 1), cur->left);
 	}
@@ -266,8 +266,7 @@ static enum glexch_step glexch_er_inject(struct glexch_conn *conn, struct glexch
 	while (len && ret == GLEX_SUCCESS) {
 		size_t here = cur->iov->iov_len - cur->off;
 		uint32_t n = here < len ? (uint32_t)here : len;
-		struct glex_imm_rdma_req req =
-			glexch_er_req(conn, at, (const uint8_t *)cur->iov->iov_base + cur->off, n, 0);
+		struct glex_imm_rdma_req req;
 		int tries = GLEXCH_ER_TRIES;
 
 		if (!here) { /* an empty segment */
@@ -275,6 +274,7 @@ static enum glexch_step glexch_er_inject(struct glexch_conn *conn, struct glexch
 			cur->off = 0;
 			continue;
 		}
+		glexch_er_describe_put(&req, conn, at, (const uint8_t *)cur->iov->iov_base + cur->off, n, 0);
 		do
 			ret = glex_inject(conn->ch->ep, &req);
 		while (ret == GLEX_BUSY && --tries);
@@ -318,7 +318,8 @@ static enum glexch_step glexch_er_put(struct glexch_conn *conn, struct glexch_cu
 
 /*
  * One record of what is left at cur.  Until its header is posted nothing of it
- * counts: when that finds no room, the same bytes are PUT to the same lines again.
+ * counts: when that finds no room, the same bytes are PUT to the same lines again,
+ * and nothing else is meanwhile (`begun`), for those PUTs may still be under way.
  */
 enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *cur)
 {
@@ -333,16 +334,19 @@ enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *
 	glexch_er_take_inline(conn, &c, rec, &h);
 	head = glexch_er_head_lines(h.inl);
 	if (c.left && h.kind != GLEXCH_ER_SPLIT)
-		h.more = (uint16_t)(len = (uint32_t)(c.left < most ? c.left : most));
+		h.more = len = (uint32_t)(c.left < most ? c.left : most);
 	n = head + glexch_lines_of(len);
 	if (n > er->tx_free)
 		return GLEXCH_STEP_NO_CREDIT;
-	if (len)
+	if (len) {
+		er->begun = 1;
 		step = glexch_er_put(conn, &c, er->tx_line + head, len);
+	}
 	if (step == GLEXCH_STEP_OK)
 		step = glexch_er_commit(conn, rec, &h, n);
 	if (step != GLEXCH_STEP_OK)
 		return step;
+	er->begun = 0;
 	glexch_count(conn->ch, len ? GLEXCH_WAY_ER_PUT : GLEXCH_WAY_ER_IMM, cur->left - c.left);
 	*cur = c;
 	return GLEXCH_STEP_OK;
@@ -350,83 +354,93 @@ enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *
 
 /* ---- receiving ----------------------------------------------------------- */
 
-static void glexch_er_hand_over(struct glexch_conn *conn, const struct glexch_er_head *h, uint8_t *rec)
+static void glexch_er_hand_over(struct glexch_conn *conn, uint64_t w, uint8_t *rec)
 {
+	uint32_t len = glexch_er_more(w), n = glexch_er_inl(w);
 	const struct glexch_ops *ops = conn->ch->ops;
-	uint8_t *inl = rec + 8, *more = rec + glexch_er_head_lines(h->inl) * GLEXCH_LINE;
-	uint32_t len = h->more;
+	enum glexch_er_kind kind = glexch_er_kind_of(w);
+	uint8_t *inl = rec + 8, *more = rec + glexch_er_head_lines(n) * GLEXCH_LINE;
 
-	if (h->kind == GLEXCH_ER_SPLIT) {
-		glexch_data_short(conn, inl, h->more, inl + h->more, h->inl - h->more);
+	if (kind == GLEXCH_ER_SPLIT) {
+		glexch_data_short(conn, inl, len, inl + len, n - len);
 		return;
 	}
-	if (h->kind == GLEXCH_ER_PAD && len <= GLEXCH_ER_GATHER) {
-		glexch_data_short(conn, inl, h->inl, more, len);
+	if (kind == GLEXCH_ER_PAD && len <= GLEXCH_ER_GATHER) {
+		glexch_data_short(conn, inl, n, more, len);
 		return;
 	}
-	if (h->kind == GLEXCH_ER_PAD)
-		glexch_data_short(conn, inl, h->inl, NULL, 0);
-	else if (h->inl)
-		ops->data(conn, inl, h->inl);
+	if (kind == GLEXCH_ER_PAD)
+		glexch_data_short(conn, inl, n, NULL, 0);
+	else if (n)
+		ops->data(conn, inl, n);
 	if (len && !(conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED)))
 		ops->data(conn, more, len);
 }
 
 /* Nothing that a peer of this library would write. */
-static int glexch_er_sane(const struct glexch_er *er, const struct glexch_er_head *h)
+static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 {
-	uint32_t header = er->conn->ch->header;
+	uint32_t header = er->conn->ch->header, more = glexch_er_more(w), inl = glexch_er_inl(w);
+	enum glexch_er_kind kind = glexch_er_kind_of(w);
 
-	if (h->inl > GLEXCH_SHORT_MAX || h->kind > GLEXCH_ER_SPLIT)
+	if (inl > GLEXCH_SHORT_MAX || kind > GLEXCH_ER_SPLIT)
 		return 0;
-	if (h->kind == GLEXCH_ER_SPLIT)
-		return h->more <= header && h->more <= h->inl;
-	return h->more <= (er->lines / 4 - 2) * GLEXCH_LINE && (h->kind == GLEXCH_ER_PLAIN || h->inl <= header);
+	if (kind == GLEXCH_ER_SPLIT)
+		return more <= header && more <= inl;
+	return more <= (er->lines / 4 - 2) * GLEXCH_LINE && (kind == GLEXCH_ER_PLAIN || inl <= header);
 }
 
-/* The record at rx_line, if it is there and next in the stream.  0: it is not. */
-static int glexch_er_look(const struct glexch_er *er, struct glexch_er_head *h)
+/* The header of the record at rx_line, if that is there and next in the stream.  0: it is not; none is 0. */
+static inline uint64_t glexch_er_look(const struct glexch_er *er)
 {
 	uint64_t *rec = (uint64_t *)(void *)(er->rx_ring + er->rx_line * GLEXCH_LINE);
 	/* relaxed: only a guess, until the mark is there */
 	uint64_t w = __atomic_load_n(rec, __ATOMIC_RELAXED);
 
-	if ((uint16_t)w != er->conn->rx_seq) /* I4 */
-		return 0;
-	*h = glexch_er_unpack(w);
-	if (!glexch_er_sane(er, h))
+	if ((uint16_t)w != er->conn->rx_seq || !glexch_er_sane(er, w)) /* I4 */
 		return 0;
 	/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the record can be read (I1) */
-	if (__atomic_load_n(rec + 1 + glexch_round8(h->inl) / 8, __ATOMIC_ACQUIRE) != er->rx_mark)
+	if (__atomic_load_n(rec + 1 + glexch_round8(glexch_er_inl(w)) / 8, __ATOMIC_ACQUIRE) != er->rx_mark)
 		return 0;
 	/* relaxed: ordered by the load before; what was guessed from may have been an old record */
-	return __atomic_load_n(rec, __ATOMIC_RELAXED) == w;
+	return __atomic_load_n(rec, __ATOMIC_RELAXED) == w ? w : 0;
+}
+
+/* What comes back with a record. */
+static void glexch_er_take_returns(struct glexch_conn *conn, uint64_t w)
+{
+	uint32_t lines = w >> 48 & 0x3ff;
+
+	glexch_sr_take(conn, (uint8_t)(w >> 40), w >> 62 & 1);
+	if (lines)
+		glexch_er_returned(conn, lines);
 }
 
 /* Delivers what is in order.  Returns how many records. */
 static int glexch_er_deliver(struct glexch_conn *conn)
 {
 	struct glexch_er *er = conn->er;
-	struct glexch_er_head h;
+	uint64_t w;
 	int n;
 
-	for (n = 0; n < GLEXCH_ER_BATCH && glexch_er_look(er, &h); n++) {
+	for (n = 0; n < GLEXCH_ER_BATCH && (w = glexch_er_look(er)) != 0; n++) {
 		uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
-		uint32_t lines = glexch_er_head_lines(h.inl);
+		uint32_t lines = glexch_er_head_lines(glexch_er_inl(w));
 
-		if (h.kind != GLEXCH_ER_SPLIT)
-			lines += glexch_lines_of(h.more);
+		if (glexch_er_kind_of(w) != GLEXCH_ER_SPLIT)
+			lines += glexch_lines_of(glexch_er_more(w));
 		er->rx_line = glexch_er_advance(er->rx_line, lines, er->lines);
 		er->rx_mark += GLEXCH_ER_MARK_STEP;
 		er->used++;
 		conn->rx_seq++;
-		glexch_sr_take(conn, h.credits, h.saw);
-		if (h.lines)
-			glexch_er_returned(conn, h.lines);
-		if (conn->slow & GLEXCH_SLOW_FAILED)
-			return n + 1;
+		conn->heard = conn->hot = 1;
+		if (glexch_er_returns(w)) {
+			glexch_er_take_returns(conn, w);
+			if (conn->slow & GLEXCH_SLOW_FAILED)
+				return n + 1;
+		}
 		conn->delivering = 1;
-		glexch_er_hand_over(conn, &h, rec);
+		glexch_er_hand_over(conn, w, rec);
 		conn->delivering = 0;
 		if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
 			return n + 1; /* er is gone */

@@ -31,10 +31,10 @@ static void MPID_nem_glex_idle(int in_blocking_poll)
 		sched_yield();
 }
 
-int MPID_nem_glex_poll(int in_blocking_poll)
+/* Something has come, or is to be done besides. */
+static __attribute__((noinline)) int MPID_nem_glex_after(int done, int in_blocking_poll)
 {
 	int mpi_errno = MPI_SUCCESS;
-	int done = glexch_progress(MPID_nem_glex.ch);
 
 	if (MPID_nem_glex.coll_busy && done >= 0)
 		done += MPID_nem_glex_coll_poll();
@@ -60,4 +60,17 @@ fn_exit:
 	return mpi_errno;
 fn_fail:
 	goto fn_exit;
+}
+
+/* A round that finds nothing is what a waiting rank does all the time: it ends here. */
+int MPID_nem_glex_poll(int in_blocking_poll)
+{
+	const struct MPID_nem_glex *glex = &MPID_nem_glex;
+	int done = glexch_progress(glex->ch);
+
+	if (unlikely(done || ((uintptr_t)glex->coll_busy | (uintptr_t)glex->lmt_waiting | glex->fed_by_poll |
+			      (unsigned)glex->someone_lost | (unsigned)glex->error)))
+		return MPID_nem_glex_after(done, in_blocking_poll);
+	MPID_nem_glex_idle(in_blocking_poll);
+	return MPI_SUCCESS;
 }
