@@ -490,7 +490,7 @@ START_TEST(cfg_uint__numeric_row__gives_value)
 	ck_assert(glexi_cfg_uint("GLEX_LINGER", &value));
 	ck_assert_uint_eq(value, 3000);
 	ck_assert(glexi_cfg_uint("GLEX_MPI_CHANNEL", &value));
-	ck_assert_uint_eq(value, GLEXI_MPI_CHANNEL_SR);
+	ck_assert_uint_eq(value, GLEXI_MPI_CHANNEL_AUTO);
 	ck_assert(glexi_cfg_uint("GLEX_MEM_ATTACH", &value));
 	ck_assert_uint_eq(value, 1);
 }

@@ -156,7 +156,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	STRING("GLEX_PREFIX", prefix, "", "prefix with bin/mpicc that the tests take MPI from"),
 
 	/* the MPI netmod */
-	ENUM("GLEX_MPI_CHANNEL", mpi_channel, "sr", mpi_channels,
+	ENUM("GLEX_MPI_CHANNEL", mpi_channel, "auto", mpi_channels,
 	     "how MPI's short messages travel: through queues and blocks that all peers share (sr), through rings that each peer has of its own as far as there is room (er), or rings for the peers that much is sent to (auto)"),
 	UINT("GLEX_MAX_ER_CHANNELS", mpi_er_channels, "32", 0, 4096, "peers",
 	     "peers that can have rings of their own at a time; 0: none"),
