@@ -34,21 +34,21 @@ test_unit_test_status_LDADD = libglex/libglex.la $(CHECK_LIBS)
 
 # Stories: need the built tree, some also an MPI in GLEX_PREFIX.
 glex_stories = \
+	test/integ/65_glex_info.sh \
 	test/integ/70_mpi_examples.sh \
 	test/integ/71_glex_perf.sh \
 	test/integ/72_glex_collsim.sh \
-	test/integ/72_glex_info.sh \
 	test/integ/73_debian_mpi.sh \
 	test/integ/74_mpi_osu.sh \
 	test/integ/75_mpi_stats.sh \
 	test/integ/76_mpi_limits.sh \
 	test/integ/77_mpi_soak.sh \
 	test/integ/78_mpi_lost.sh \
-	test/integ/78_mpi_memhooks.sh \
 	test/integ/79_mpi_coll.sh \
 	test/integ/80_mpi_job_variables.sh \
 	test/integ/81_mpi_unexpected.sh \
-	test/integ/82_mpi_kill.sh
+	test/integ/82_mpi_kill.sh \
+	test/integ/84_mpi_memhooks.sh
 # Guards of the source itself.
 glex_guards = \
 	test/ci/getenv.sh \

@@ -13,6 +13,9 @@ set -u
 mpiexec=${SUITE_PREFIX:?}/bin/mpiexec
 limit=$((${MPIEXEC_TIMEOUT:-180} + 20))
 
+# A job is called after its mpiexec's pid, and in two fences those can be equal: after ours, which is outside.
+export GLEX_JOB=${GLEX_JOB:-suite}-$$
+
 if [ -n "${SUITE_FENCE:-}" ]; then
 	# shellcheck disable=SC2086 # words on purpose
 	exec timeout --foreground --signal=KILL "$limit" unshare $SUITE_FENCE "$mpiexec" "$@"

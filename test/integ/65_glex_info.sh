@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# 72_glex_info.sh - glex_info shows build, configuration and device, and says why not.
+# 65_glex_info.sh - glex_info shows build, configuration and device, and says why not.
 #
 # Run from the top of the build tree.
 set -u

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# 78_mpi_memhooks.sh - an MPI program with libglex-memhooks.so preloaded: its
+# 84_mpi_memhooks.sh - an MPI program with libglex-memhooks.so preloaded: its
 # buffers come and go at the same addresses, and every byte arrives.
 # shellcheck source=test/lib/tap.sh
 . "${srcdir:-$(dirname "$0")/../..}/test/lib/tap.sh"
