@@ -76,7 +76,9 @@ static void MPID_nem_glex_ep_settings(struct glexch_params *params)
 
 	params->ep_type = (enum glex_ep_type)MPID_nem_glex_setting("GLEX_EP_TYPE", GLEX_EP_TYPE_EMULATE);
 	params->mpq_slots = MPID_nem_glex_setting("GLEX_EP_MPQ_SLOTS", UINT32_MAX);
-	params->hc_mpq = (int)MPID_nem_glex_setting("GLEX_EP_HC_MPQ", 1);
+	if (!params->mpq_slots)
+		params->mpq_slots = MPID_nem_glex_setting("PDP_GLEX_HC_MPQ_L1_CAPACITY", UINT32_MAX);
+	params->hc_mpq = MPID_nem_glex_setting("GLEX_EP_HC_MPQ", 1) || MPID_nem_glex_setting("PDP_GLEX_USE_HC_MPQ", 1);
 	params->hc_eq = (int)MPID_nem_glex_setting("GLEX_EP_HC_EQ", 1);
 	if (MPID_nem_glex_setting("GLEX_EP_HC_MR", 1))
 		params->key = GLEX_EP_MAKE_HC_UMMT_KEY(params->key);

@@ -39,6 +39,8 @@ has "no peer has rings" 'rings opened 0,'
 
 run "rings are bypassed by the older name" GLEX_MPI_CHANNEL=er GLEX_BYPASS_RDMA_WRITE_CHANNEL=1
 has "no peer has rings then" 'rings opened 0,'
+run "the queue is told by older names" PDP_GLEX_USE_HC_MPQ=1 PDP_GLEX_HC_MPQ_L1_CAPACITY=16384
+has "it is as told then" '^  endpoint type 0, key 0x[0-9a-f]*, MPQ 16384 \(HC\),'
 run "an emulated endpoint" GLEX_EP_TYPE=2
 has "it is one" '^  endpoint type 2,'
 run "fewer slots than the peers need" GLEX_EP_MPQ_SLOTS=1

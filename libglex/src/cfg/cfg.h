@@ -122,7 +122,9 @@ struct glexi_cfg {
 	bool bypass_rdma_write;
 	uint64_t ep_type; /* or GLEXI_CFG_UNSET, as the next */
 	uint64_t ep_mpq_slots;
+	uint64_t pdp_mpq_slots;
 	bool ep_hc_mpq;
+	bool pdp_hc_mpq;
 	bool ep_hc_eq;
 	bool ep_hc_mr;
 	uint64_t ep_mem_size; /* or GLEXI_CFG_UNSET */
