@@ -13,6 +13,8 @@
 #                     the netmod first, if it is in use
 #   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
 #                     unexpected messages
+#   src/mpid_probe.c, src/mpid_mprobe.c <- a line where they wait, which asks glue/glex_lost.c
+#                     whether there is anybody left to wait for
 #   coll/allreduce/ <- where its algorithms note the errors of their steps and end well all the
 #                     same, a line that returns the error: else a sum without a dead rank passes
 #                     for the sum
@@ -28,6 +30,7 @@ include='#include "../glex/glex_all.c"'
 hook='#include "../channels/nemesis/netmod/glex/glex_hook.h"'
 queue='MPIR_Request *MPIDI_GLEX_unexpected(void); MPIR_Request *MPIDI_GLEX_unexpected(void) { return recvq_unexpected_head; }'
 forgotten='if (mpi_errno == MPI_SUCCESS) mpi_errno = mpi_errno_ret; if (mpi_errno == MPI_SUCCESS && *errflag) MPIR_ERR_SET(mpi_errno, *errflag, "**coll_fail");'
+vain='int MPIDI_GLEX_vain(int, MPIR_Comm *); mpi_errno = MPIDI_GLEX_vain(source, comm); if (mpi_errno != MPI_SUCCESS) break;'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -173,8 +176,29 @@ mend_allreduce()
 	done
 }
 
+# A request ends with its peer, but a probe has none.
+mend_probes()
+{
+	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
+		if grep -qF "$vain" "$f"; then
+			continue
+		fi
+		grep -q 'mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);' "$f" ||
+			die "$f does not wait as it did; is this an MPICH newer than 5.0?"
+		awk -v b="$begin" -v e="$end" -v line="$vain" '
+			index($0, "mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);") { printf "\n%s\n%s\n%s\n", b, line, e }
+			{ print }
+		' "$f" >"$f.glex-new"
+		mv "$f.glex-new" "$f"
+		changed=$((changed + 1))
+	done
+}
+
 take_out()
 {
+	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
+		take_out_of "$f" "$vain"
+	done
 	rm -rf "$netmod/glex"
 	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
 		[ ! -f "$f" ] || take_out_of "$f" "$forgotten"
@@ -237,6 +261,7 @@ append "$none_c" "$include"
 append "$recvq_c" "$queue"
 hook_collectives
 mend_allreduce
+mend_probes
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"
 else

@@ -215,6 +215,7 @@ void *MPID_nem_glex_hello(struct glexch_conn *conn, const void *blob, size_t len
 /* ---- glex_lost.c --------------------------------------------------------- */
 
 int MPID_nem_glex_comm_error(MPIDI_VC_t *vc);
+int MPIDI_GLEX_vain(int source, MPIR_Comm *comm);
 void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send);
 void MPID_nem_glex_await_no_more(MPIR_Request *req);
 void MPID_nem_glex_await_nothing(void);

@@ -17,7 +17,8 @@
  *      receives from any source, if the
  *      communicator has the peer in it    by CH3, which looks at that while it waits
  *      one-sided operations               the call that waits for them, here
- *      probes                             here too, but only if errors are fatal: nobody knows of them
+ *      probes                             where they wait: install-into.sh
+ *      what else has no request           here, if errors are fatal: nobody knows of it
  *
  * I1  A request is on the list from when it begins to wait until it is complete,
  *     whoever completes it: MPICH's hook at completion takes it off.
@@ -297,7 +298,7 @@ static int MPID_nem_glex_errors_are_fatal(void)
 }
 
 /*
- * A probe waits without a request: nothing can be completed for it.  So a process for
+ * Some calls wait without a request: nothing can be completed for them.  So a process for
  * which errors are fatal gets one where it waits, when nothing has come for a while.
  */
 static int MPID_nem_glex_waits_long(int done)
@@ -312,6 +313,23 @@ static int MPID_nem_glex_waits_long(int done)
 		MPID_nem_glex.idle_since = now;
 	MPL_wtime_diff(&MPID_nem_glex.idle_since, &now, &idle);
 	return idle > MPID_NEM_GLEX_VAIN_SECONDS;
+}
+
+/* For a probe that MPICH is about to wait in (install-into.sh), over any netmod: who it asks for is lost. */
+int MPIDI_GLEX_vain(int source, MPIR_Comm *comm)
+{
+	MPIDI_VC_t *vc;
+
+	if (source == MPI_ANY_SOURCE) {
+		if (MPID_Comm_AS_enabled(comm))
+			return MPI_SUCCESS;
+	} else {
+		MPIDI_Comm_get_vc(comm, source, &vc);
+		if (vc->state != MPIDI_VC_STATE_MORIBUND)
+			return MPI_SUCCESS;
+	}
+	return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
+				    "**comm_fail", "**comm_fail %d", source);
 }
 
 /* A call waits, and somebody is lost; done: something has come. */

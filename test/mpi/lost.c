@@ -122,6 +122,22 @@ static void any_source(void)
 	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
 }
 
+/* How: 0 the dead one, 1 anybody, 2 and 3 the same by a matched probe. */
+static void probe(int how)
+{
+	int source = how & 1 ? MPI_ANY_SOURCE : DEAD;
+	MPI_Message message;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD)
+		die();
+	if (how < 2)
+		check_failed(MPI_Probe(source, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+	else
+		check_failed(MPI_Mprobe(source, 0, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE), 0);
+	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
+}
+
 /*
  * Nobody has ever heard of the dead one: no request can tell of it; nor can mpiexec,
  * whose signal is the program's own here.
@@ -303,6 +319,8 @@ int main(int argc, char **argv)
 		unsent();
 	else if (!strcmp(name, "amidst"))
 		amidst();
+	else if (!strncmp(name, "probe", 5))
+		probe(atoi(name + 5));
 	else if (!strcmp(name, "silent"))
 		silent();
 	else if (!strcmp(name, "silent_any_source"))
