@@ -392,7 +392,7 @@ struct glex_group_card {
  * card to all others by whatever means, and joins with all n cards, in the same
  * order, shape and degree everywhere (degree 0: 8).  After the last member has
  * joined they may begin; a member must not begin before all have opened.
- * GLEX_GROUP_DIRECT: no tree, each sends to each, up to GLEX_GROUP_DIRECT_MAX members; what sends nothing
+ * GLEX_GROUP_DIRECT: no tree, members write into each other's memory, up to GLEX_GROUP_DIRECT_MAX; what sends nothing
  * back (a broadcast's root, those others than a reduction's root) need not wait for anybody.
  * One thread at a time uses a group.
  * glex_group_open: as glex_create_ep and glex_register_mem.

@@ -25,7 +25,6 @@
 #include <sched.h>
 
 #define MPID_NEM_GLEX_MP_BYTES 112
-#define MPID_NEM_GLEX_FEW      8  /* ranks: up to so many, each sending to each is the fastest, as measured */
 #define MPID_NEM_GLEX_SPINS    64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_LOOKS    8  /* one in so many from then on is for the others' messages */
 
@@ -303,12 +302,11 @@ static int MPID_nem_glex_tree_open(struct MPID_nem_glex_tree *tree, struct glex_
 	return ret == GLEX_SUCCESS;
 }
 
-/* The one that is wanted, if it can be. */
+/* The one that is wanted, if it can be.  As measured, without a tree is the fastest as far as that goes. */
 static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 {
 	switch (MPID_nem_glex.coll_shape) {
 	case MPID_NEM_GLEX_COLL_AUTO:
-		return n <= MPID_NEM_GLEX_FEW ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
 	case GLEX_GROUP_DIRECT:
 		return n <= GLEX_GROUP_DIRECT_MAX ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
 	default:

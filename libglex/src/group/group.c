@@ -34,7 +34,10 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 	if (ret == GLEX_SUCCESS)
 		ret = glex_create_ep(dev, &attr, &group->down);
 	if (ret == GLEX_SUCCESS)
-		ret = glex_register_mem(group->up, &group->memory, sizeof(group->memory), GLEX_MEM_WRITE, &group->mh);
+		ret = glex_alloc(dev, GLEXI_BOARD, &group->board);
+	if (ret == GLEX_SUCCESS)
+		ret = glex_register_mem(group->up, group->board, GLEXI_BOARD,
+					GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC, &group->mh);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	group->card.mh = group->mh;
@@ -54,6 +57,7 @@ glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, gle
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return GLEX_NO_MEM_RESOURCE;
+	group->dev = dev;
 	ret = open_ends(group, dev, type);
 	if (ret != GLEX_SUCCESS) {
 		glex_group_close(group);
@@ -72,6 +76,8 @@ glex_ret_t glex_group_close(glex_group_t group)
 		glex_destroy_ep(group->down);
 	if (group->up)
 		glex_destroy_ep(group->up);
+	if (group->board)
+		glex_free(group->dev, group->board);
 	glexi_direct_leave(group);
 	free(group->near);
 	free(group);

@@ -3,7 +3,7 @@
  * priv.h - a group, as its files see it.  A collective takes one of two ways:
  *
  *   tree.c, gates.c   along a tree, by requests that packets trigger: two for each member
- *   direct.c          each to each: one way there, and nothing to pass on
+ *   direct.c          no tree: members write into each other's boards
  */
 #ifndef GLEXI_GROUP_PRIV_H
 #define GLEXI_GROUP_PRIV_H
@@ -17,7 +17,8 @@
 
 #define GLEXI_GROUP_MP	    112u /* bytes of a packet */
 #define GLEXI_GROUP_UP_MPQ  64u
-#define GLEXI_GROUP_MPQ	    256u /* of `down`: what direct.c's windows come to */
+#define GLEXI_GROUP_MPQ	    128u  /* of `down` */
+#define GLEXI_BOARD	    4096u /* bytes that other members reach */
 #define GLEXI_GROUP_WAIT_MS 10000
 
 enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE };
@@ -33,8 +34,9 @@ struct glexi_direct;
 struct glex_group {
 	glex_ep_handle_t up, down;
 	struct glex_group_card card;
+	glex_device_handle_t dev;
 	glex_mem_handle_t mh;
-	uint64_t memory; /* what neighbours look for */
+	void *board; /* at mh: what neighbours look for, and direct.c's */
 	uint32_t n, me;
 	uint32_t neighbours;	      /* who is looked after: the first ones of near */
 	uint32_t children;	      /* of a tree */
