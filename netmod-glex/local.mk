@@ -27,6 +27,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_init.c \
 	netmod-glex/glue/glex_lmt.c \
 	netmod-glex/glue/glex_lost.c \
+	netmod-glex/glue/glex_pipe.c \
 	netmod-glex/glue/glex_poll.c \
 	netmod-glex/glue/glex_send.c \
 	netmod-glex/glue/glex_stats.c \

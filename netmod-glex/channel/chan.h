@@ -307,4 +307,8 @@ typedef void (*glexch_get_fn)(void *arg, enum glexch_got got);
 struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const struct glexch_region *regions,
 			      glexch_get_fn done, void *arg);
 
+/* The same of what begins at byte from of the peer's buffer, whose regions are given. */
+struct glexch_get *glexch_get_part(struct glexch_conn *conn, void *buf, uint64_t len,
+				   const struct glexch_region *regions, uint64_t from, glexch_get_fn done, void *arg);
+
 #endif /* GLEXCH_CHAN_H */

@@ -37,6 +37,7 @@ struct glexch_get {
 	struct glexch_conn *conn;
 	uint8_t *buf;
 	uint64_t len;
+	uint64_t from;			 /* where in the peer's regions buf begins */
 	uint64_t pos;			 /* posted up to here */
 	struct glex_rcache_region local; /* of the part pos is in */
 	int open;			 /* local is held */
@@ -207,7 +208,8 @@ static void glexch_piece_put_block(struct glexch *ch, struct glexch_piece *piece
 static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 {
 	uint64_t in_region = get->pos % GLEXCH_REGION_BYTES;
-	uint64_t n = GLEXCH_REGION_BYTES - in_region;
+	uint64_t at = get->from + get->pos, in_remote = at % GLEXCH_REGION_BYTES;
+	uint64_t n = GLEXCH_REGION_BYTES - (in_region > in_remote ? in_region : in_remote);
 	struct glex_rdma_req req = {0};
 	const struct glexch_region *remote;
 	uint32_t slot;
@@ -225,9 +227,9 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 		return 0;
 	req.rmt_ep_addr.v = get->conn->peer;
 	req.len = (uint32_t)n;
-	remote = &get->regions[get->pos / GLEXCH_REGION_BYTES];
+	remote = &get->regions[at / GLEXCH_REGION_BYTES];
 	req.rmt_mh.v = remote->handle;
-	req.rmt_offset = remote->offset + (uint32_t)in_region;
+	req.rmt_offset = remote->offset + (uint32_t)in_remote;
 	req.type = GLEX_RDMA_TYPE_GET;
 	req.local_evt.cookie_0 = ++ch->pieces[slot].gen; /* I1 */
 	req.local_evt.cookie_1 = (uint64_t)slot << 8 | GLEXCH_EV_PIECE;
@@ -259,14 +261,22 @@ static int glexch_get_push(struct glexch *ch, struct glexch_get *get, int posts)
 struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len, const struct glexch_region *regions,
 			      glexch_get_fn done, void *arg)
 {
-	uint32_t n = glexch_region_count(len);
+	return glexch_get_part(conn, buf, len, regions, 0, done, arg);
+}
+
+struct glexch_get *glexch_get_part(struct glexch_conn *conn, void *buf, uint64_t len,
+				   const struct glexch_region *regions, uint64_t from, glexch_get_fn done, void *arg)
+{
+	const struct glexch_region *first = regions + from / GLEXCH_REGION_BYTES;
+	uint32_t n = glexch_region_count(from % GLEXCH_REGION_BYTES + len);
 	struct glexch *ch = conn->ch;
 	struct glexch_get **p, *get = malloc(sizeof(*get) + n * sizeof(*regions));
 
 	if (!get)
 		return NULL;
 	memset(get, 0, sizeof(*get));
-	memcpy(get->regions, regions, n * sizeof(*regions));
+	memcpy(get->regions, first, n * sizeof(*regions));
+	get->from = from % GLEXCH_REGION_BYTES;
 	get->conn = conn;
 	get->buf = buf;
 	get->len = len;

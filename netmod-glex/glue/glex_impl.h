@@ -40,10 +40,13 @@ struct MPID_nem_glex_stats {
 	uint64_t eager_bytes;
 	uint64_t rndv[GLEXCH_SIZES]; /* messages sent by rendezvous */
 	uint64_t rndv_bytes;
-	uint64_t packed;   /* of them, not contiguous at the sender */
-	uint64_t copied;   /* to memory that peers can reach */
-	uint64_t streamed; /* because they could not be registered */
-	uint64_t held;	   /* times that a peer had our sends wait for their receives, and we a peer's */
+	uint64_t packed;     /* of them, not contiguous at the sender */
+	uint64_t copied;     /* to memory that peers can reach */
+	uint64_t unpacked;   /* rendezvous received, not contiguous here */
+	uint64_t chunks;     /* packed or unpacked */
+	uint64_t chunks_max; /* bytes of those in use, at most */
+	uint64_t streamed;   /* because they could not be registered */
+	uint64_t held;	     /* times that a peer had our sends wait for their receives, and we a peer's */
 	uint64_t holds;
 	uint64_t coll[3]; /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
 	uint64_t coll_trees, coll_refused;
@@ -63,6 +66,27 @@ enum MPID_nem_glex_coll_kind { MPID_NEM_GLEX_BARRIER, MPID_NEM_GLEX_BCAST, MPID_
 /* GLEX_MPI_COLL: among which ranks the NICs run collectives. */
 enum MPID_nem_glex_coll_where { MPID_NEM_GLEX_COLL_OFF, MPID_NEM_GLEX_COLL_NODES, MPID_NEM_GLEX_COLL_ALL };
 
+/* Memory that a part of a message is packed into, or unpacked from: glex_pipe.c. */
+struct MPID_nem_glex_chunk {
+	struct MPID_nem_glex_chunk *next;
+	uint8_t *mem;		     /* GLEX_MPI_PACK_SIZE bytes; some before it are free too */
+	void *alone;		     /* memory of its own, not of the pool */
+	struct glexch_region region; /* of mem, for peers */
+	uint64_t pos;		     /* where in the message its bytes begin */
+};
+
+enum MPID_nem_glex_side { MPID_NEM_GLEX_SENDS, MPID_NEM_GLEX_RECEIVES };
+
+struct MPID_nem_glex_pool {
+	uint32_t size;	/* of a chunk */
+	uint32_t count; /* of chunks, half for each side */
+	int opened;	/* 1: it has been tried */
+	uint8_t *mem;
+	struct glexch_region region;
+	struct MPID_nem_glex_chunk *chunks, *free;
+	uint32_t held[2]; /* by side, also those alone */
+};
+
 struct MPID_nem_glex {
 	struct glexch *ch; /* NULL outside of init ... finalize */
 	MPIDI_PG_t *pg;
@@ -72,10 +96,11 @@ struct MPID_nem_glex {
 	int idle;  /* polls in a row that found nothing */
 	int error; /* I3 */
 	intptr_t eager_max;
-	int zero_copy;			       /* else long messages are streamed when they are asked for */
-	struct MPID_nem_glex_lmt *lmt_waiting; /* sends that found the memory table full */
-	int bounce;			       /* peers cannot reach private memory here: glex_lmt.c */
-	struct MPID_nem_glex_bounce *bounces;
+	int zero_copy;				   /* else long messages are streamed when they are asked for */
+	struct MPID_nem_glex_lmt *lmt_waiting;	   /* sends that found the memory table full */
+	struct MPID_nem_glex_fetch *fetch_waiting; /* receives that found no chunk free */
+	int unreachable;			   /* peers cannot reach private memory here: glex_lmt.c */
+	struct MPID_nem_glex_pool pool;
 	struct MPID_nem_glex_wait *waits;   /* I4 */
 	struct MPID_nem_glex_place *places; /* of the own group's ranks, since somebody has died */
 	int someone_lost;		    /* its error, of the last one */
@@ -103,13 +128,16 @@ typedef struct {
 	uint8_t holding;	  /* we the peer's */
 } MPID_nem_glex_vc_t;
 
+/* What the area of a request is that waits. */
+enum MPID_nem_glex_role { MPID_NEM_GLEX_ANY, MPID_NEM_GLEX_LMT, MPID_NEM_GLEX_FETCH };
+
 /* A request that ends by a packet of a peer. */
 struct MPID_nem_glex_wait {
 	struct MPID_nem_glex_wait *next;
 	struct MPID_nem_glex_wait **prev; /* what points here */
 	MPIR_Request *req;
 	MPIDI_VC_t *vc;
-	int rndv_send; /* its area is a lmt */
+	enum MPID_nem_glex_role role;
 };
 
 /* What a sender tells in its RTS; regions follow. */
@@ -118,12 +146,10 @@ struct MPID_nem_glex_cookie {
 	struct glexch_region regions[]; /* all of them, or none: to be asked for with a CTS */
 };
 
-/* Memory of glex_alloc for copies of what peers cannot reach; kept for the next one when free. */
-struct MPID_nem_glex_bounce {
-	struct MPID_nem_glex_bounce *next;
-	void *mem;
-	size_t size;
-	int busy;
+/* What a receiver tells in its CTS. */
+struct MPID_nem_glex_want {
+	uint32_t chunk; /* bytes that it takes in one piece, if the sender packs */
+	uint32_t copy;	/* it cannot reach the sender's buffer */
 };
 
 /* The sender's side of a rendezvous. */
@@ -131,25 +157,41 @@ struct MPID_nem_glex_lmt {
 	struct MPID_nem_glex_lmt *next; /* in lmt_waiting */
 	MPIR_Request *req;
 	MPIDI_VC_t *vc;
-	void *buf;
-	void *tmp;			     /* the packed data, if buf is not the user's */
-	struct MPID_nem_glex_bounce *bounce; /* or the shareable copy */
+	void *buf;			    /* the user's; NULL: not contiguous */
+	struct MPID_nem_glex_chunk *chunks; /* packed, and not yet taken */
 	struct MPID_nem_glex_cookie *cookie;
-	uint32_t count; /* of its regions; 0 while not exposed */
-	int never;	/* it cannot be exposed */
+	void *walk;	 /* over the data */
+	uint64_t packed; /* so many bytes; before the first chunk: times that it found none */
+	uint32_t piece;	 /* the longest that the receiver takes */
+	uint32_t count;	 /* of the cookie's regions; 0: nothing is exposed */
+	uint8_t never;	 /* it cannot be exposed */
+	uint8_t pipe;	 /* it goes in chunks */
 	union {
 		struct MPID_nem_glex_cookie head;
 		uint8_t room[sizeof(struct MPID_nem_glex_cookie) + 4 * sizeof(struct glexch_region)];
 	} small; /* a cookie for up to 8 GiB */
 };
 
+#define MPID_NEM_GLEX_SCRAP 32 /* no basic type is longer */
+
 /* The receiver's. */
 struct MPID_nem_glex_fetch {
 	MPIR_Request *req;
 	MPIDI_VC_t *vc;
-	void *buf;
-	void *tmp;
-	int again; /* the copy of the sender has been asked for */
+	uint8_t *buf;			     /* NULL: not contiguous */
+	struct MPID_nem_glex_cookie *cookie; /* where all of it is; NULL: the sender tells piece by piece */
+	struct MPID_nem_glex_piece *pieces;  /* asked for, by position */
+	uint64_t asked;			     /* up to here */
+	uint64_t done;			     /* in place up to here */
+	struct MPID_nem_glex_fetch *next;    /* in fetch_waiting */
+	void *walk;			     /* over the data */
+	uint32_t held;			     /* chunks */
+	uint32_t under_way;		     /* GETs */
+	uint8_t again;			     /* the copy of the sender has been asked for */
+	uint8_t failed;			     /* enum glexch_got */
+	uint8_t over;
+	uint8_t scraps; /* bytes of a basic type whose rest comes with the next piece: */
+	uint8_t scrap[MPID_NEM_GLEX_SCRAP];
 };
 
 typedef struct {
@@ -216,7 +258,7 @@ void *MPID_nem_glex_hello(struct glexch_conn *conn, const void *blob, size_t len
 
 int MPID_nem_glex_comm_error(MPIDI_VC_t *vc);
 int MPIDI_GLEX_vain(int source, MPIR_Comm *comm);
-void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send);
+void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, enum MPID_nem_glex_role role);
 void MPID_nem_glex_await_no_more(MPIR_Request *req);
 void MPID_nem_glex_await_nothing(void);
 void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why);
@@ -271,7 +313,22 @@ int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req);
 int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req);
 void MPID_nem_glex_lmt_retry(void);
 void MPID_nem_glex_lmt_release(MPIR_Request *req);
-void MPID_nem_glex_lmt_finalize(void);
+
+/* ---- glex_pipe.c --------------------------------------------------------- */
+
+extern MPIDI_CH3_PktHandler_Fcn *MPID_nem_glex_pkt_handlers[];
+#define MPID_NEM_GLEX_PKT_HANDLERS 2
+
+void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p);
+void MPID_nem_glex_pool_init(uint32_t size, uint32_t count);
+void MPID_nem_glex_pool_finalize(void);
+int MPID_nem_glex_pipe_whole(struct MPID_nem_glex_lmt *lmt);
+int MPID_nem_glex_pipe_start(struct MPID_nem_glex_lmt *lmt, int *mpi_errno_p);
+void MPID_nem_glex_pipe_release(struct MPID_nem_glex_lmt *lmt);
+int MPID_nem_glex_fetch(MPIDI_VC_t *vc, MPIR_Request *req, struct MPID_nem_glex_cookie *cookie);
+void MPID_nem_glex_fetch_release(MPIR_Request *req);
+void MPID_nem_glex_fetch_retry(void);
+int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy);
 
 /* ---- glex_coll.c --------------------------------------------------------- */
 

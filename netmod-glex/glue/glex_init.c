@@ -108,6 +108,8 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	glex_config_uint("GLEX_MPI_UNEXPECTED_MAX", &unexpected);
 	MPID_nem_glex_held_init(unexpected);
 	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
+	MPID_nem_glex_pool_init(MPID_nem_glex_setting("GLEX_MPI_PACK_SIZE", 1u << 30) & ~63u,
+				MPID_nem_glex_setting("GLEX_MPI_PACK_CHUNKS", 1u << 16));
 	MPID_nem_glex.coll_where = (enum MPID_nem_glex_coll_where)MPID_nem_glex_setting("GLEX_MPI_COLL", 2);
 	MPID_nem_glex.coll_shape = MPID_nem_glex_setting("GLEX_MPI_COLL_SHAPE", MPID_NEM_GLEX_COLL_AUTO);
 	MPID_nem_glex.coll_degree = MPID_nem_glex_setting("GLEX_MPI_COLL_DEGREE", GLEX_COLL_MAX_BRANCH_DEGREE);
@@ -218,7 +220,7 @@ int MPID_nem_glex_finalize(void)
 	MPID_nem_glex_drain();
 	MPID_nem_glex_stats_print();
 	MPID_nem_glex_await_nothing();
-	MPID_nem_glex_lmt_finalize();
+	MPID_nem_glex_pool_finalize();
 	glexch_close(MPID_nem_glex.ch);
 	MPL_free(MPID_nem_glex.places);
 	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));

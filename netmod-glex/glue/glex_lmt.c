@@ -23,13 +23,12 @@
  *      RNDV_SEND {data} ----------------------->  complete
  *      complete
  *
- * Data that
- * is not contiguous goes through a packed copy, on the side where it is not.
+ * Data that is not contiguous goes through chunks, on the side where it is not: glex_pipe.c.
  *
  * Where the system lets no process reach another's private memory (containers
- * that forbid cross-memory attach), the first GET ends so.  The receiver then
- * sends a CTS with one byte, the sender makes a copy in shareable memory and
- * answers with its handles as above; from then on it copies at once.
+ * that forbid cross-memory attach), the first GET ends so.  The receiver says
+ * so in a CTS, and the sender copies into chunks, which are shareable; from
+ * then on it does so at once.
  *
  * I1  The cookie lies in the request (or hangs on it): it is sent by reference.
  * I2  Nothing from a cookie is used before its lengths agree with each other.
@@ -40,55 +39,14 @@
  * Regions that a COOKIE packet can bring: CH3 loses a cookie that does not come
  * in one piece with its packet, so both must fit into one mini-packet.
  */
-#define MPID_NEM_GLEX_LATE_MAX	  1u
-#define MPID_NEM_GLEX_BOUNCE_KEEP ((size_t)16 << 20)
+#define MPID_NEM_GLEX_LATE_MAX 1u
 
 _Static_assert(sizeof(MPIDI_CH3_Pkt_t) + sizeof(struct MPID_nem_glex_cookie) +
 			       MPID_NEM_GLEX_LATE_MAX * sizeof(struct glexch_region) <=
 		       GLEXCH_MP_BODY,
 	       "a late cookie in one mini-packet");
 
-static const uint8_t MPID_nem_glex_copy_wanted = 1; /* the cookie of a CTS */
-
-/* ---- datatypes ----------------------------------------------------------- */
-
-/* Where the data of a contiguous buffer begins; NULL: it is not contiguous. */
-static void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p)
-{
-	int dt_contig;
-	intptr_t size;
-	MPI_Aint true_lb;
-	MPIR_Datatype *dt_ptr;
-
-	MPIDI_Datatype_get_info(req->dev.user_count, req->dev.datatype, dt_contig, size, dt_ptr, true_lb);
-	(void)dt_ptr;
-	*size_p = size;
-	return dt_contig ? (char *)req->dev.user_buf + true_lb : NULL;
-}
-
-static int MPID_nem_glex_pack(MPIR_Request *req, void *tmp, intptr_t size)
-{
-	MPI_Aint done = 0;
-
-#if MPICH_NUMVERSION < 40100000
-	return MPIR_Typerep_pack(req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, tmp, size, &done);
-#else
-	return MPIR_Typerep_pack(req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, tmp, size, &done,
-				 MPIR_TYPEREP_FLAG_NONE);
-#endif
-}
-
-static int MPID_nem_glex_unpack(MPIR_Request *req, const void *tmp, intptr_t size)
-{
-	MPI_Aint done = 0;
-
-#if MPICH_NUMVERSION < 40100000
-	return MPIR_Typerep_unpack(tmp, size, req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, &done);
-#else
-	return MPIR_Typerep_unpack(tmp, size, req->dev.user_buf, req->dev.user_count, req->dev.datatype, 0, &done,
-				   MPIR_TYPEREP_FLAG_NONE);
-#endif
-}
+_Static_assert(sizeof(MPIDI_CH3_Pkt_t) + sizeof(struct MPID_nem_glex_want) <= GLEXCH_MP_BODY, "a CTS likewise");
 
 /* ---- sender -------------------------------------------------------------- */
 
@@ -97,89 +55,20 @@ static size_t MPID_nem_glex_cookie_size(uint32_t count)
 	return sizeof(struct MPID_nem_glex_cookie) + count * sizeof(struct glexch_region);
 }
 
-/* Shareable memory: one kept from before, if it is not much too large, or new. */
-static struct MPID_nem_glex_bounce *MPID_nem_glex_bounce_get(size_t size)
-{
-	struct MPID_nem_glex_bounce *b;
-
-	for (b = MPID_nem_glex.bounces; b; b = b->next)
-		if (!b->busy && b->size >= size && b->size / 8 <= size)
-			break;
-	if (!b) {
-		b = MPL_malloc(sizeof(*b), MPL_MEM_BUFFER);
-		if (!b)
-			return NULL;
-		b->mem = glexch_alloc(MPID_nem_glex.ch, size);
-		b->size = size;
-		if (!b->mem) {
-			MPL_free(b);
-			return NULL;
-		}
-		b->next = MPID_nem_glex.bounces;
-		MPID_nem_glex.bounces = b;
-	}
-	b->busy = 1;
-	return b;
-}
-
-/* Kept for the next, but for the odd giant. */
-static void MPID_nem_glex_bounce_put(struct MPID_nem_glex_bounce *b)
-{
-	struct MPID_nem_glex_bounce **p;
-
-	b->busy = 0;
-	if (b->size <= MPID_NEM_GLEX_BOUNCE_KEEP)
-		return;
-	for (p = &MPID_nem_glex.bounces; *p != b; p = &(*p)->next)
-		;
-	*p = b->next;
-	glexch_free(MPID_nem_glex.ch, b->mem);
-	MPL_free(b);
-}
-
-void MPID_nem_glex_lmt_finalize(void)
-{
-	struct MPID_nem_glex_bounce *b;
-
-	while ((b = MPID_nem_glex.bounces)) {
-		MPID_nem_glex.bounces = b->next;
-		glexch_free(MPID_nem_glex.ch, b->mem);
-		MPL_free(b);
-	}
-}
-
-/* Makes a copy where peers can reach it. */
-static int MPID_nem_glex_lmt_copy(struct MPID_nem_glex_lmt *lmt)
-{
-	if (lmt->bounce)
-		return 1;
-	lmt->bounce = MPID_nem_glex_bounce_get(lmt->cookie->len);
-	if (!lmt->bounce)
-		return 0;
-	MPID_nem_glex.stats.copied++;
-	memcpy(lmt->bounce->mem, lmt->buf, lmt->cookie->len);
-	lmt->buf = lmt->bounce->mem;
-	return 1;
-}
-
 static void MPID_nem_glex_lmt_hide(struct MPID_nem_glex_lmt *lmt)
 {
-	if (lmt->count)
+	if (lmt->count && !lmt->chunks)
 		glexch_unexpose(MPID_nem_glex.ch, lmt->cookie->len, lmt->cookie->regions);
 	lmt->count = 0;
+	MPID_nem_glex_pipe_release(lmt);
 }
 
 static void MPID_nem_glex_lmt_free(struct MPID_nem_glex_lmt *lmt)
 {
 	MPID_nem_glex_lmt_hide(lmt);
-	if (lmt->bounce)
-		MPID_nem_glex_bounce_put(lmt->bounce);
-	lmt->bounce = NULL;
 	if (lmt->cookie != &lmt->small.head)
 		MPL_free(lmt->cookie);
 	lmt->cookie = NULL;
-	MPL_free(lmt->tmp);
-	lmt->tmp = NULL;
 }
 
 /* Fills the regions; a full table is no error, it leaves count 0, and sets never if waiting is of no use. */
@@ -219,15 +108,13 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		lmt->never = 1;
 		goto fn_exit;
 	}
-	if (!lmt->buf) {
-		lmt->tmp = MPL_malloc(size, MPL_MEM_BUFFER);
-		MPIR_ERR_CHKANDJUMP(!lmt->tmp, mpi_errno, MPI_ERR_OTHER, "**nomem");
-		MPID_nem_glex.stats.packed++;
-		mpi_errno = MPID_nem_glex_pack(req, lmt->tmp, size);
-		MPIR_ERR_CHECK(mpi_errno);
-		lmt->buf = lmt->tmp;
+	if (!lmt->buf || MPID_nem_glex.unreachable) {
+		MPID_nem_glex.stats.packed += !lmt->buf;
+		MPID_nem_glex.stats.copied += lmt->buf != NULL;
+		lmt->pipe = 1;
+		MPID_nem_glex_pipe_whole(lmt);
+		goto fn_exit;
 	}
-	MPIR_ERR_CHKANDJUMP(MPID_nem_glex.bounce && !MPID_nem_glex_lmt_copy(lmt), mpi_errno, MPI_ERR_OTHER, "**nomem");
 	mpi_errno = MPID_nem_glex_lmt_expose(lmt, count > MPID_NEM_GLEX_LATE_MAX);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
@@ -242,7 +129,7 @@ int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, MPIR_Reques
 	MPID_nem_pkt_lmt_rts_t *const rts_pkt = (MPID_nem_pkt_lmt_rts_t *)pkt;
 	struct MPID_nem_glex_lmt *lmt = &MPID_nem_glex_req(req)->lmt;
 
-	MPID_nem_glex_await(vc, req, 1);
+	MPID_nem_glex_await(vc, req, MPID_NEM_GLEX_LMT);
 	mpi_errno = MPID_nem_glex_lmt_prepare(vc, req, lmt);
 	MPIR_ERR_CHECK(mpi_errno);
 	MPID_nem_glex.stats.rndv[glexch_size_class(lmt->cookie->len)]++;
@@ -267,7 +154,7 @@ static int MPID_nem_glex_lmt_stream(struct MPID_nem_glex_lmt *lmt)
 	void *buf;
 
 	MPID_nem_glex_lmt_free(lmt); /* its room in the request is the queue's now */
-	MPID_nem_glex_req(req)->wait.rndv_send = 0;
+	MPID_nem_glex_req(req)->wait.role = MPID_NEM_GLEX_ANY;
 	MPID_nem_glex.stats.streamed++;
 	buf = MPID_nem_glex_contig(req, &size);
 	MPIDI_Pkt_init(pkt, MPIDI_CH3_PKT_RNDV_SEND);
@@ -280,11 +167,25 @@ static int MPID_nem_glex_lmt_stream(struct MPID_nem_glex_lmt *lmt)
 	return vc->sendNoncontig_fn(vc, req, pkt, sizeof(*pkt), NULL, 0);
 }
 
+/* Begins with the chunks.  0: not yet. */
+static int MPID_nem_glex_lmt_pipe(struct MPID_nem_glex_lmt *lmt)
+{
+	int mpi_errno = MPI_SUCCESS;
+	int begun = MPID_nem_glex_pipe_start(lmt, &mpi_errno);
+
+	if (begun < 0)
+		mpi_errno = MPID_nem_glex_lmt_stream(lmt);
+	MPID_nem_glex_note(mpi_errno);
+	return begun;
+}
+
 /* Exposes a buffer late and tells the receiver.  0: not yet. */
 static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 {
 	int mpi_errno = MPI_SUCCESS;
 
+	if (lmt->pipe)
+		return MPID_nem_glex_lmt_pipe(lmt);
 	if (MPID_nem_glex.zero_copy && glexch_region_count(lmt->cookie->len) <= MPID_NEM_GLEX_LATE_MAX) {
 		mpi_errno = MPID_nem_glex_lmt_expose(lmt, 1);
 		if (mpi_errno == MPI_SUCCESS && !lmt->count && !lmt->never)
@@ -299,16 +200,22 @@ static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 	return 1;
 }
 
-/* CTS: the receiver of an RTS asks for handles, or with a byte in the cookie for a copy it can reach. */
+/* CTS: the receiver of an RTS asks for handles, or for pieces. */
 int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_lmt **p, *lmt = &MPID_nem_glex_req(req)->lmt;
+	struct MPID_nem_glex_want want = {0};
 
-	if (r_cookie.iov_len) {
-		MPID_nem_glex.bounce = 1;
+	if (r_cookie.iov_len == sizeof(want))
+		memcpy(&want, r_cookie.iov_base, sizeof(want));
+	MPIR_ERR_CHKANDJUMP1(!want.chunk, mpi_errno, MPI_ERR_INTERN, "**fail", "%s", "a CTS without a length");
+	lmt->piece = want.chunk < MPID_nem_glex.pool.size ? want.chunk : MPID_nem_glex.pool.size;
+	if (want.copy) {
+		MPID_nem_glex.unreachable = 1;
+		MPID_nem_glex.stats.copied += !lmt->pipe;
 		MPID_nem_glex_lmt_hide(lmt);
-		MPIR_ERR_CHKANDJUMP(!MPID_nem_glex_lmt_copy(lmt), mpi_errno, MPI_ERR_OTHER, "**nomem");
+		lmt->pipe = 1;
 	}
 	lmt->next = NULL;
 	for (p = &MPID_nem_glex.lmt_waiting; *p; p = &(*p)->next)
@@ -355,70 +262,6 @@ int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req)
 
 /* ---- receiver ------------------------------------------------------------ */
 
-/* The message is in place, or lost. */
-static void MPID_nem_glex_fetched(void *arg, enum glexch_got got)
-{
-	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_fetch *fetch = arg;
-	MPIR_Request *req = fetch->req;
-
-	if (got == GLEXCH_GOT_NO_ACCESS && !fetch->again) {
-		MPL_free(fetch->tmp);
-		fetch->again = 1;
-		MPID_nem_lmt_send_CTS(fetch->vc, req, &MPID_nem_glex_copy_wanted, 1);
-		return;
-	}
-	if (got != GLEXCH_GOT_ALL) {
-		req->status.MPI_ERROR = MPID_nem_glex_comm_error(fetch->vc);
-		MPL_free(fetch->tmp);
-		goto fn_complete;
-	}
-	if (fetch->tmp) {
-		mpi_errno = MPID_nem_glex_unpack(req, fetch->tmp, req->ch.lmt_data_sz);
-		MPL_free(fetch->tmp);
-		MPIR_ERR_CHECK(mpi_errno);
-	}
-	MPID_nem_lmt_send_DONE(fetch->vc, req);
-fn_complete:
-	MPID_nem_glex_note(MPID_Request_complete(req));
-	return;
-fn_exit:
-fn_fail:
-	req->status.MPI_ERROR = mpi_errno;
-	goto fn_complete;
-}
-
-/* Begins the GETs of a message whose handles are known. */
-static int MPID_nem_glex_fetch(MPIDI_VC_t *vc, MPIR_Request *req, const struct MPID_nem_glex_cookie *cookie)
-{
-	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_fetch *fetch = &MPID_nem_glex_req(req)->fetch;
-	struct glexch_conn *conn = MPID_nem_glex_vc(vc)->conn;
-	intptr_t size;
-
-	fetch->req = req;
-	fetch->vc = vc;
-	fetch->tmp = NULL;
-	fetch->buf = MPID_nem_glex_contig(req, &size);
-	if (req->ch.lmt_data_sz == 0) {
-		MPID_nem_glex_fetched(fetch, GLEXCH_GOT_ALL);
-		goto fn_exit;
-	}
-	if (!fetch->buf) {
-		fetch->tmp = MPL_malloc(req->ch.lmt_data_sz, MPL_MEM_BUFFER);
-		MPIR_ERR_CHKANDJUMP(!fetch->tmp, mpi_errno, MPI_ERR_OTHER, "**nomem");
-		fetch->buf = fetch->tmp;
-	}
-	MPIR_ERR_CHKANDJUMP(
-		!glexch_get(conn, fetch->buf, req->ch.lmt_data_sz, cookie->regions, MPID_nem_glex_fetched, fetch),
-		mpi_errno, MPI_ERR_OTHER, "**nomem");
-fn_exit:
-	return mpi_errno;
-fn_fail:
-	MPL_free(fetch->tmp);
-	goto fn_exit;
-}
-
 /* The lengths of a cookie agree (I2): with its own, and with what is to be fetched. */
 static int MPID_nem_glex_cookie_sane(const struct iovec *iov, intptr_t size, uint32_t *count_p)
 {
@@ -431,29 +274,45 @@ static int MPID_nem_glex_cookie_sane(const struct iovec *iov, intptr_t size, uin
 	       (*count_p == 0 || *count_p == glexch_region_count(cookie->len));
 }
 
+/* A copy of a cookie, which comes unaligned. */
+static int MPID_nem_glex_cookie_read(MPIR_Request *req, const struct iovec *from,
+				     struct MPID_nem_glex_cookie **cookie_p, uint32_t *count)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct iovec iov = {.iov_base = MPL_malloc(from->iov_len + 1, MPL_MEM_BUFFER), .iov_len = from->iov_len};
+
+	*cookie_p = iov.iov_base;
+	MPIR_ERR_CHKANDJUMP(!iov.iov_base, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	memcpy(iov.iov_base, from->iov_base, from->iov_len);
+	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&iov, req->ch.lmt_data_sz, count), mpi_errno, MPI_ERR_INTERN,
+			     "**fail", "%s", "a rendezvous cookie contradicts itself");
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	MPL_free(iov.iov_base);
+	*cookie_p = NULL;
+	goto fn_exit;
+}
+
 /* RTS, matched. */
 int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec s_cookie)
 {
-	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_cookie *cookie = MPL_malloc(s_cookie.iov_len, MPL_MEM_BUFFER);
+	struct MPID_nem_glex_fetch *fetch = &MPID_nem_glex_req(req)->fetch;
+	struct MPID_nem_glex_cookie *cookie;
 	uint32_t count;
+	int mpi_errno = MPID_nem_glex_cookie_read(req, &s_cookie, &cookie, &count);
 
-	MPIR_ERR_CHKANDJUMP(!cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len); /* it comes unaligned */
-	s_cookie.iov_base = cookie;
-	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz, &count), mpi_errno,
-			     MPI_ERR_INTERN, "**fail", "%s", "a rendezvous cookie contradicts itself");
-	MPID_nem_glex_req(req)->fetch.again = 0;
-	MPID_nem_glex_await(vc, req, 0);
-	if (count || req->ch.lmt_data_sz == 0) {
-		mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
-		MPIR_ERR_CHECK(mpi_errno);
-	} else {
-		req->dev.recv_data_sz = cookie->len; /* it may come as a stream */
-		MPID_nem_lmt_send_CTS(vc, req, NULL, 0);
-	}
-fn_exit:
+	MPIR_ERR_CHECK(mpi_errno);
+	memset(fetch, 0, sizeof(*fetch));
+	fetch->req = req;
+	fetch->vc = vc;
+	MPID_nem_glex_await(vc, req, MPID_NEM_GLEX_FETCH);
+	if (count || req->ch.lmt_data_sz == 0)
+		return MPID_nem_glex_fetch(vc, req, cookie);
+	req->dev.recv_data_sz = cookie->len; /* it may come as a stream */
 	MPL_free(cookie);
+	mpi_errno = MPID_nem_glex_ask(vc, req, 0);
+fn_exit:
 	return mpi_errno;
 fn_fail:
 	goto fn_exit;
@@ -462,22 +321,15 @@ fn_fail:
 /* The handles asked for. */
 int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec s_cookie)
 {
-	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_cookie *cookie = MPL_malloc(s_cookie.iov_len + 1, MPL_MEM_BUFFER);
+	struct MPID_nem_glex_cookie *cookie;
 	uint32_t count;
+	int mpi_errno = MPID_nem_glex_cookie_read(req, &s_cookie, &cookie, &count);
 
-	MPIR_ERR_CHKANDJUMP(!cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	memcpy(cookie, s_cookie.iov_base, s_cookie.iov_len);
-	s_cookie.iov_base = cookie;
-	MPIR_ERR_CHKANDJUMP1(!MPID_nem_glex_cookie_sane(&s_cookie, req->ch.lmt_data_sz, &count) || !count, mpi_errno,
-			     MPI_ERR_INTERN, "**fail", "%s", "a rendezvous cookie contradicts itself");
-	mpi_errno = MPID_nem_glex_fetch(vc, req, cookie);
-	MPIR_ERR_CHECK(mpi_errno);
-fn_exit:
-	MPL_free(cookie);
-	return mpi_errno;
-fn_fail:
-	goto fn_exit;
+	if (mpi_errno == MPI_SUCCESS && !count) {
+		MPL_free(cookie);
+		MPIR_ERR_SET1(mpi_errno, MPI_ERR_INTERN, "**fail", "%s", "a rendezvous cookie contradicts itself");
+	}
+	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_fetch(vc, req, cookie) : mpi_errno;
 }
 
 /* A DONE from the sender is not part of this protocol. */

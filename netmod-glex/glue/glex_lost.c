@@ -91,6 +91,14 @@ static void MPID_nem_glex_wait_unlink(struct MPID_nem_glex_wait *wait)
 	wait->prev = NULL;
 }
 
+static void MPID_nem_glex_give_back(struct MPID_nem_glex_wait *wait)
+{
+	if (wait->role == MPID_NEM_GLEX_LMT)
+		MPID_nem_glex_lmt_release(wait->req);
+	else if (wait->role == MPID_NEM_GLEX_FETCH)
+		MPID_nem_glex_fetch_release(wait->req);
+}
+
 /*
  * I1, I2.  With MPIR_CVAR_ENABLE_FT MPICH keeps a list of its own, and expects a CTS to
  * take the send off.
@@ -101,21 +109,20 @@ static int MPID_nem_glex_wait_over(MPIR_Request *req)
 	MPIR_Request *found;
 
 	MPID_nem_glex_wait_unlink(wait);
-	if (wait->rndv_send)
-		MPID_nem_glex_lmt_release(req);
+	MPID_nem_glex_give_back(wait);
 	if (!MPID_nem_lmt_rtsq_empty(wait->vc->ch.lmt_rts_queue))
 		MPID_nem_lmt_rtsq_search_remove(&wait->vc->ch.lmt_rts_queue, req->handle, &found);
 	return MPI_SUCCESS;
 }
 
-/* req waits for a packet on vc.  rndv_send: its room is a lmt, which has to be freed. */
-void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, int rndv_send)
+/* req waits for a packet on vc; what its room is, role says. */
+void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, enum MPID_nem_glex_role role)
 {
 	struct MPID_nem_glex_wait *wait = &MPID_nem_glex_req(req)->wait;
 
 	wait->req = req;
 	wait->vc = vc;
-	wait->rndv_send = rndv_send;
+	wait->role = role;
 	wait->prev = &MPID_nem_glex.waits;
 	wait->next = MPID_nem_glex.waits;
 	if (wait->next)
@@ -138,8 +145,7 @@ void MPID_nem_glex_await_nothing(void)
 
 	while ((wait = MPID_nem_glex.waits)) {
 		MPID_nem_glex_await_no_more(wait->req);
-		if (wait->rndv_send)
-			MPID_nem_glex_lmt_release(wait->req);
+		MPID_nem_glex_give_back(wait);
 	}
 }
 

@@ -47,7 +47,7 @@ static void MPID_nem_glex_take(MPIDI_VC_t *vc, MPIR_Request *sreq, const void *h
 {
 	MPID_nem_glex_bind(vc, sreq);
 	if (((const MPIDI_CH3_Pkt_t *)hdr)->type == MPIDI_CH3_PKT_EAGER_SYNC_SEND)
-		MPID_nem_glex_await(vc, sreq, 0);
+		MPID_nem_glex_await(vc, sreq, MPID_NEM_GLEX_ANY);
 }
 
 /* Moves what is left of a packet into its request: first is its first segment, the header in pkt. */

@@ -82,11 +82,14 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 			  "  waited for credits %" PRIu64 ", for room %" PRIu64 "; credit packets %" PRIu64
 			  "; arrived out of order %" PRIu64 "\n",
 			  st->credit_waits, st->room_waits, st->credit_mps, st->reordered);
-	MPID_nem_glex_say(
-		text,
-		"  registration cache hits %" PRIu64 ", misses %" PRIu64 "; rendezvous that found no room %" PRIu64
-		", packed %" PRIu64 ", copied %" PRIu64 ", streamed %" PRIu64 "\n",
-		st->cache_hits, st->cache_misses, st->expose_refused, mpi->packed, mpi->copied, mpi->streamed);
+	MPID_nem_glex_say(text,
+			  "  registration cache hits %" PRIu64 ", misses %" PRIu64
+			  "; rendezvous that found no room %" PRIu64 ", copied %" PRIu64 ", streamed %" PRIu64 "\n",
+			  st->cache_hits, st->cache_misses, st->expose_refused, mpi->copied, mpi->streamed);
+	MPID_nem_glex_say(text,
+			  "  not contiguous: packed %" PRIu64 ", unpacked %" PRIu64 ", in chunks %" PRIu64
+			  ", of them at a time %" PRIu64 " KiB\n",
+			  mpi->packed, mpi->unpacked, mpi->chunks, mpi->chunks_max >> 10);
 	MPID_nem_glex_say(text,
 			  "  sends had to wait for their receives %" PRIu64 " times, those of peers %" PRIu64 "\n",
 			  mpi->held, mpi->holds);
@@ -133,6 +136,9 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_rendezvous", OF_MPI(rndv), GLEXCH_SIZES, "messages sent by rendezvous"},
 	{"glex_rendezvous_bytes", OF_MPI(rndv_bytes), 1, "their bytes"},
 	{"glex_rendezvous_packed", OF_MPI(packed), 1, "rendezvous whose data had to be packed"},
+	{"glex_rendezvous_unpacked", OF_MPI(unpacked), 1, "rendezvous received whose data had to be unpacked"},
+	{"glex_rendezvous_chunks", OF_MPI(chunks), 1, "chunks they were packed into and unpacked from"},
+	{"glex_rendezvous_chunk_bytes", OF_MPI(chunks_max), 1, "bytes of such chunks in use at a time, at most"},
 	{"glex_rendezvous_copied", OF_MPI(copied), 1,
 	 "rendezvous whose data had to be copied to where peers can reach it"},
 	{"glex_rendezvous_streamed", OF_MPI(streamed), 1, "rendezvous whose data could not be registered"},

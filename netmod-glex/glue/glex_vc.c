@@ -45,8 +45,8 @@ int MPID_nem_glex_vc_init(MPIDI_VC_t *vc)
 	vc_ch->lmt_vc_terminated = NULL;
 	vc_ch->lmt_rts_queue.head = NULL;
 	vc_ch->lmt_rts_queue.tail = NULL;
-	vc_ch->pkt_handler = NULL;
-	vc_ch->num_pkt_handlers = 0;
+	vc_ch->pkt_handler = MPID_nem_glex_pkt_handlers;
+	vc_ch->num_pkt_handlers = MPID_NEM_GLEX_PKT_HANDLERS;
 	vc_ch->next = NULL;
 	vc_ch->prev = NULL;
 	vc->eager_max_msg_sz = MPID_nem_glex.eager_max;

@@ -570,6 +570,38 @@ START_TEST(get__several_megabytes__arrive)
 }
 END_TEST
 
+/* In parts, asked for together and backwards. */
+START_TEST(get_part__all_parts__make_the_whole)
+{
+	const size_t n = 300007, part = 70001;
+	uint8_t *src = malloc(n), *dst = malloc(n);
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+	int parts = 0;
+
+	connected((unsigned)_i);
+	fill(src, 5, 0, n);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, 0, &region), GLEX_SUCCESS);
+	for (size_t from = n - n % part;; from -= part, parts++) {
+		size_t len = n - from < part ? n - from : part;
+
+		ck_assert_ptr_nonnull(
+			glexch_get_part(procs[1].main_end.conn, dst + from, len, &region, from, on_got, &got));
+		if (!from)
+			break;
+	}
+	for (int i = 0; i < STEPS && got.done <= parts; i++)
+		step();
+	ck_assert_int_eq(got.done, parts + 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
+	ck_assert_int_eq(memcmp(src, dst, n), 0);
+	glexch_unexpose(procs[0].ch, n, &region);
+	stop();
+	free(src);
+	free(dst);
+}
+END_TEST
+
 /* Nothing can be registered: it comes through blocks; then it can again. */
 START_TEST(get__memory_table_full__goes_through_blocks)
 {
@@ -713,6 +745,7 @@ static TCase *get_case(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, get__several_megabytes__arrive, 1, 4);
+	tcase_add_loop_test(tc, get_part__all_parts__make_the_whole, 1, 4);
 	tcase_add_loop_test(tc, get__memory_table_full__goes_through_blocks, 0, 8);
 	tcase_add_test(tc, get__private_memory_out_of_reach__connection_survives);
 	tcase_add_test(tc, expose__share_used_up__is_refused_unless_wanted);

@@ -110,6 +110,8 @@ struct glexi_cfg {
 	uint64_t mpi_sr_credits;
 	uint64_t mpi_eager_max;
 	uint64_t mpi_unexpected_max;
+	uint64_t mpi_pack_size;
+	uint64_t mpi_pack_chunks;
 	bool mpi_stats;
 	int mpi_coll;	    /* enum glexi_mpi_coll */
 	int mpi_coll_shape; /* enum glex_group_shape; auto: the netmod's (glex_impl.h) */
