@@ -59,10 +59,9 @@ glex_ret_t glexch_blocks_open(struct glexch *ch, uint32_t blocks, uint32_t block
 	return glex_register_mem(ch->ep, mem, bytes, GLEX_MEM_READ, &ch->pool_mh);
 }
 
+/* The endpoint is gone, and the registration with it: who was still executing its requests needed both. */
 void glexch_blocks_close(struct glexch *ch)
 {
-	if (ch->pool_mh.v)
-		glex_deregister_mem(ch->ep, ch->pool_mh);
 	if (ch->pool)
 		glex_free(ch->dev, ch->pool);
 	free(ch->tx.tab);

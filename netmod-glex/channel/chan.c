@@ -142,10 +142,10 @@ void glexch_close(struct glexch *ch)
 		if (ch->rx.tab[i].rx)
 			glexch_seq_release(ch, ch->rx.tab[i].rx);
 	glexch_seq_free_all(ch);
-	glexch_blocks_close(ch);
 	glexch_rndv_close(ch);
 	if (ch->ep)
 		glex_destroy_ep(ch->ep);
+	glexch_blocks_close(ch);
 	glexch_er_free_all(ch);
 	if (ch->dev)
 		glex_close_device(ch->dev);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fake_glex.h"
 
+#include <assert.h>
 #include <glex_ext.h>
 #include <stdlib.h>
 #include <string.h>
@@ -440,14 +441,25 @@ glex_ret_t glex_query_ep(glex_ep_handle_t pub, struct glex_ep_attr *attr)
 	return GLEX_SUCCESS;
 }
 
+static void *allocated[REGIONS];
+
+static int is_allocated(const void *addr)
+{
+	int i;
+
+	for (i = 0; i < REGIONS && allocated[i] != addr; i++)
+		;
+	return i < REGIONS;
+}
+
 glex_ret_t glex_destroy_ep(glex_ep_handle_t ep)
 {
 	struct endpoint *gone = (struct endpoint *)ep;
 	int i;
 
-	/* Registrations go with it; but all others should have gone before. */
+	/* Registrations go with it: of rings, and of what was allocated; but all others should have gone before. */
 	for (i = 0; i < REGIONS; i++) {
-		if (regions[i].ep != gone || !(regions[i].flag & GLEX_MEM_WRITE))
+		if (regions[i].ep != gone || !(regions[i].flag & GLEX_MEM_WRITE || is_allocated(regions[i].addr)))
 			continue;
 		regions[i].ep = NULL;
 		fake.regions--;
@@ -541,14 +553,26 @@ glex_ret_t glex_config_uint(const char *name, uint64_t *value_p)
 
 glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
 {
+	int i;
+
 	(void)dev;
 	*addr_p = calloc(1, len);
+	for (i = 0; allocated[i]; i++)
+		assert(i + 1 < REGIONS);
+	allocated[i] = *addr_p;
 	return *addr_p ? GLEX_SUCCESS : GLEX_NO_MEM_RESOURCE;
 }
 
 glex_ret_t glex_free(glex_device_handle_t dev, void *addr)
 {
+	int i;
+
 	(void)dev;
+	for (i = 0; i < REGIONS; i++)
+		assert(!regions[i].ep || regions[i].addr != addr);
+	for (i = 0; i < REGIONS; i++)
+		if (allocated[i] == addr)
+			allocated[i] = NULL;
 	free(addr);
 	return GLEX_SUCCESS;
 }
