@@ -18,6 +18,7 @@
 #   coll/allreduce/ <- where its algorithms note the errors of their steps and end well all the
 #                     same, a line that returns the error: else a sum without a dead rank passes
 #                     for the sum
+#   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends
 #
 # It may be run again at any time: only files whose content differs are written, so that make
 # rebuilds what is needed and nothing else.
@@ -31,6 +32,9 @@ hook='#include "../channels/nemesis/netmod/glex/glex_hook.h"'
 queue='MPIR_Request *MPIDI_GLEX_unexpected(void); MPIR_Request *MPIDI_GLEX_unexpected(void) { return recvq_unexpected_head; }'
 forgotten='if (mpi_errno == MPI_SUCCESS) mpi_errno = mpi_errno_ret; if (mpi_errno == MPI_SUCCESS && *errflag) MPIR_ERR_SET(mpi_errno, *errflag, "**coll_fail");'
 vain='int MPIDI_GLEX_vain(int, MPIR_Comm *); mpi_errno = MPIDI_GLEX_vain(source, comm); if (mpi_errno != MPI_SUCCESS) break;'
+waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
+next_message='while (errcode != MPI_SUCCESS) {'
+full='if (maxlen < max_location_len + 2) { errcode = MPI_SUCCESS; break; }'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -176,22 +180,36 @@ mend_allreduce()
 	done
 }
 
+# insert before|after TEXT LINE FILE: where FILE has TEXT
+insert()
+{
+	if grep -qF "$3" "$4"; then
+		return
+	fi
+	awk -v where="$1" -v text="$2" -v line="$3" -v b="$begin" -v e="$end" '
+		where == "before" && index($0, text) { printf "\n%s\n%s\n%s\n", b, line, e }
+		{ print }
+		where == "after" && index($0, text) { printf "\n%s\n%s\n%s\n", b, line, e }
+	' "$4" >"$4.glex-new"
+	mv "$4.glex-new" "$4"
+	changed=$((changed + 1))
+}
+
 # A request ends with its peer, but a probe has none.
 mend_probes()
 {
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
-		if grep -qF "$vain" "$f"; then
-			continue
-		fi
-		grep -q 'mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);' "$f" ||
-			die "$f does not wait as it did; is this an MPICH newer than 5.0?"
-		awk -v b="$begin" -v e="$end" -v line="$vain" '
-			index($0, "mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);") { printf "\n%s\n%s\n%s\n", b, line, e }
-			{ print }
-		' "$f" >"$f.glex-new"
-		mv "$f.glex-new" "$f"
-		changed=$((changed + 1))
+		grep -qF "$waits" "$f" || die "$f does not wait as it did; is this an MPICH newer than 5.0?"
+		insert before "$waits" "$vain" "$f"
 	done
+}
+
+# A text longer than the caller's room is written past its end, and errors of dead ranks have long ones.
+mend_error_text()
+{
+	if grep -q 'max_location_len' "$errutil_c"; then
+		insert after "$next_message" "$full" "$errutil_c"
+	fi
 }
 
 take_out()
@@ -206,6 +224,7 @@ take_out()
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	take_out_of "$recvq_c" "$queue"
+	take_out_of "$errutil_c" "$full"
 }
 
 # take_out_of FILE LINE
@@ -246,6 +265,7 @@ netmod=$mpich/$nem_path/netmod
 none_c=$netmod/none/none.c
 coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
+errutil_c=$mpich/src/mpi/errhan/errutil.c
 changed=0
 
 check_source_tree
@@ -262,6 +282,7 @@ append "$recvq_c" "$queue"
 hook_collectives
 mend_allreduce
 mend_probes
+mend_error_text
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"
 else
