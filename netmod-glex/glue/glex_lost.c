@@ -239,38 +239,70 @@ static int MPID_nem_glex_each_lost(MPIR_Win *list,
 	return MPI_SUCCESS;
 }
 
-/* No acknowledgement will come. */
-static void MPID_nem_glex_no_acks(MPIR_Win *win, MPIDI_RMA_Target_t *target)
+/* Requests of the program for operations that still wait to be sent (MPI_Rput and others).  Returns how many. */
+static int MPID_nem_glex_end_ops(MPIDI_RMA_Op_t *list, MPIDI_VC_t *vc)
+{
+	MPIDI_RMA_Op_t *op;
+	int n = 0;
+
+	for (op = list; op; op = op->next) {
+		MPIR_Request *req = op->ureq;
+
+		if (!req)
+			continue;
+		op->ureq = NULL; /* the operation stays for the call that completes the epoch */
+		MPID_nem_glex_end(req, MPID_nem_glex_comm_error(vc));
+		n++;
+	}
+	return n;
+}
+
+/* No acknowledgement will come, and nothing be sent.  Returns how many requests have ended with an error. */
+static int MPID_nem_glex_no_acks(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
 {
 	win->outstanding_acks -= target->sync.outstanding_acks;
 	target->sync.outstanding_acks = 0;
 	target->num_pkts_wait_for_local_completion = 0;
+	return MPID_nem_glex_end_ops(target->pending_net_ops_list_head, vc) +
+	       MPID_nem_glex_end_ops(target->pending_user_ops_list_head, vc);
 }
 
 /*
  * It has just been lost, and something was to come from it.  Who completes that later
  * has to send to it first, and gets an error so.  (A fence has one: it is collective.)
+ * If it was for requests they have the error, and no other call is to get one too.
  */
 static int MPID_nem_glex_lost_amidst(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
 {
+	int completed, waits = target->sync.sync_flag != MPIDI_RMA_SYNC_NONE;
+
 	if (win->states.access_state == MPIDI_RMA_FENCE_ISSUED || win->states.access_state == MPIDI_RMA_FENCE_GRANTED)
 		return MPI_SUCCESS;
 	if (!target->sync.outstanding_acks && !target->num_pkts_wait_for_local_completion)
 		return MPI_SUCCESS;
-	MPID_nem_glex_no_acks(win, target);
+	completed = MPID_nem_glex_no_acks(win, target, vc);
 	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
 	target->num_ops_flush_not_issued = 1;
-	return MPID_nem_glex_comm_error(vc);
+	return completed && !waits ? MPI_SUCCESS : MPID_nem_glex_comm_error(vc);
+}
+
+/* Whoever ended the epoch there had only that to send, and got an error for it. */
+static int MPID_nem_glex_has_told(const MPIDI_RMA_Target_t *target)
+{
+	return target->access_state == MPIDI_RMA_LOCK_GRANTED && !target->pending_net_ops_list_head &&
+	       !target->pending_user_ops_list_head;
 }
 
 /* A call waits for what cannot be; or has had its error, of which only the wait for an acknowledgement is left. */
 static int MPID_nem_glex_lost_since(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
 {
-	if (target->sync.sync_flag == MPIDI_RMA_SYNC_NONE) {
-		MPID_nem_glex_no_acks(win, target);
+	int told = target->sync.sync_flag == MPIDI_RMA_SYNC_NONE || MPID_nem_glex_has_told(target);
+
+	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
+	if (told) {
+		MPID_nem_glex_no_acks(win, target, vc);
 		return MPI_SUCCESS;
 	}
-	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
 	return MPID_nem_glex_comm_error(vc);
 }
 

@@ -30,7 +30,7 @@ survivors() {
 }
 
 for channel in sr er; do
-	for case in posted any_source rendezvous synchronous unsent amidst lock get fence; do
+	for case in posted any_source rendezvous synchronous unsent amidst lock get rput rget fence; do
 		survivors "$case, $channel" $case GLEX_MPI_CHANNEL=$channel
 	done
 done

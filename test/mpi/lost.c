@@ -90,6 +90,39 @@ static void one_sided(int put)
 	}
 }
 
+/* The same by operations that have requests. */
+static void requested(int put)
+{
+	MPI_Request req;
+	int error, waited;
+	MPI_Win win;
+
+	MPI_Win_create(buf, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		usleep(200000);
+		die();
+	}
+	do {
+		waited = 0;
+		error = MPI_Win_lock(MPI_LOCK_SHARED, DEAD, 0, win);
+		if (error != MPI_SUCCESS)
+			break;
+		error = put ? MPI_Rput(buf + LONG, 9100, MPI_CHAR, DEAD, 0, 9100, MPI_CHAR, win, &req)
+			    : MPI_Rget(buf + LONG, 100, MPI_CHAR, DEAD, 20000, 100, MPI_CHAR, win, &req);
+		if (error != MPI_SUCCESS)
+			break;
+		error = MPI_Wait(&req, MPI_STATUS_IGNORE);
+		waited = error != MPI_SUCCESS;
+		if (!waited)
+			error = MPI_Win_unlock(DEAD, win);
+	} while (error == MPI_SUCCESS);
+	check_failed(error, 0);
+	if (waited)
+		check_failed(MPI_Win_unlock(DEAD, win), 0);
+}
+
 static void fence(void)
 {
 	MPI_Win win;
@@ -307,6 +340,10 @@ int main(int argc, char **argv)
 		one_sided(1);
 	else if (!strcmp(name, "get"))
 		one_sided(0);
+	else if (!strcmp(name, "rput"))
+		requested(1);
+	else if (!strcmp(name, "rget"))
+		requested(0);
 	else if (!strcmp(name, "fence"))
 		fence();
 	else if (!strcmp(name, "any_source"))
