@@ -199,14 +199,15 @@ static void silent_any_source(void)
 	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
 }
 
-/* It may have failed because another rank has noticed. */
+/* It may have failed because another rank has noticed: that is waited for. */
 static void silent_collective(void)
 {
-	int in = rank, out;
+	int in = rank, out, x;
 
 	die_silently();
 	check(MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS,
 	      "a collective with a dead one succeeds");
+	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
 }
 
 /* What nobody receives; the last word before is of another message, so that this one has been seen. */
