@@ -163,23 +163,6 @@ hook_collectives()
 	changed=$((changed + 1))
 }
 
-# Those that note errors in mpi_errno_ret and never look at it again.
-mend_allreduce()
-{
-	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
-		if [ ! -f "$f" ] || ! grep -q 'MPIR_ERR_ADD(mpi_errno_ret' "$f" ||
-			! grep -q 'MPIR_Errflag_t \* *errflag' "$f" || grep -qE '(=|return) mpi_errno_ret' "$f"; then
-			continue
-		fi
-		awk -v b="$begin" -v e="$end" -v line="$forgotten" '
-			{ print }
-			/^ *fn_exit:/ { printf "\n%s\n%s\n%s\n", b, line, e }
-		' "$f" >"$f.glex-new"
-		mv "$f.glex-new" "$f"
-		changed=$((changed + 1))
-	done
-}
-
 # insert before|after TEXT LINE FILE: where FILE has TEXT
 insert()
 {
@@ -195,6 +178,18 @@ insert()
 	changed=$((changed + 1))
 }
 
+# Those that note errors in mpi_errno_ret and never look at it again.
+mend_allreduce()
+{
+	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
+		if [ ! -f "$f" ] || ! grep -q 'MPIR_ERR_ADD(mpi_errno_ret' "$f" ||
+			! grep -q 'MPIR_Errflag_t \* *errflag' "$f" || grep -qE '(=|return) mpi_errno_ret' "$f"; then
+			continue
+		fi
+		insert after 'fn_exit:' "$forgotten" "$f"
+	done
+}
+
 # A request ends with its peer, but a probe has none.
 mend_probes()
 {
@@ -207,7 +202,7 @@ mend_probes()
 # A text longer than the caller's room is written past its end, and errors of dead ranks have long ones.
 mend_error_text()
 {
-	if grep -q 'max_location_len' "$errutil_c"; then
+	if grep -q 'max_location_len' "$errutil_c" && [ "$(grep -cF "$next_message" "$errutil_c")" = 1 ]; then
 		insert after "$next_message" "$full" "$errutil_c"
 	fi
 }

@@ -63,8 +63,8 @@
 #define EMU_ERR_CAPACITY  256u
 #define EMU_INTQ_CAPACITY 64u
 #define EMU_EPQ_CAPACITY  64u
-#define EMU_MIN_CONTROL	  64u /* control packets that an endpoint has room for at least */
-#define EMU_DEAD_KEPT	  4096u
+#define EMU_MIN_CONTROL	  64u	/* control packets that an endpoint has room for at least */
+#define EMU_DEAD_KEPT	  4096u /* who has died: so many of the last */
 
 /* Session 0 is nobody; glexd itself claims slots and reads memory as session 1. */
 #define EMU_SESSION_NONE  0u

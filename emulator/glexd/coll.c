@@ -18,20 +18,18 @@ int coll_open(struct port *port)
 		.d_capacity = port->view.port->mpq_capacity > EMU_MIN_CONTROL ? port->view.port->mpq_capacity
 									      : EMU_MIN_CONTROL,
 	};
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t size = (emu_coll_size(&shape) + page - 1) / page * page;
 	int made, error;
 
 	if (port->coll_seg.base)
 		return EMU_CTL_OK;
 	numa_memory_of(port->owner);
-	made = segment_create(&port->coll_seg, "a collective unit", size);
+	made = segment_create(&port->coll_seg, "a collective unit", emu_coll_size(&shape));
 	error = errno;
 	numa_memory_anywhere(port->owner->glexd);
 	if (made < 0)
 		return error == EMFILE || error == ENFILE ? EMU_CTL_NO_DESCRIPTORS : EMU_CTL_NO_MEMORY;
-	emu_coll_format(port->coll_seg.base, size, &shape);
-	emu_coll_attach(&port->coll, &port->view, port->coll_seg.base, size);
+	emu_coll_format(port->coll_seg.base, port->coll_seg.size, &shape);
+	emu_coll_attach(&port->coll, &port->view, port->coll_seg.base, port->coll_seg.size);
 	return EMU_CTL_OK;
 }
 

@@ -122,7 +122,7 @@ struct glexd {
 	struct numa *numa; /* NULL: nothing is placed */
 };
 
-/* segment.c: memory.  0 or -1 with errno; a failure is logged with what it was for. */
+/* segment.c: memory, of whole pages.  0 or -1 with errno; a failure is logged with what it was for. */
 int segment_create(struct segment *seg, const char *what, uint64_t size);
 void segment_destroy(struct segment *seg);
 

@@ -217,12 +217,9 @@ static void on_leave(evutil_socket_t fd, short what, void *arg)
 /* What may fail for want of memory: before we go into the background, where nobody hears us. */
 static int make_engine(struct glexd *glexd)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t size = (sizeof(struct emu_engine) + page - 1) / page * page;
-
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* posix_fallocate then says EFBIG */
-	if (segment_create(&glexd->engine_seg, "the engine's switches", size) < 0)
+	if (segment_create(&glexd->engine_seg, "the engine's switches", sizeof(struct emu_engine)) < 0)
 		return -1;
 	glexd->engine = glexd->engine_seg.base;
 	emu_seg_format(&glexd->engine->seg, EMU_MAGIC_ENGINE, glexd->engine_seg.size);

@@ -126,19 +126,17 @@ static int make_port(struct port *port, const struct emu_ctl_port *want)
 		.eq_capacity = want->eq_capacity,
 		.dq_capacity = want->type == GLEX_EP_TYPE_NORMAL || engine->reorder ? want->dq_capacity : 0,
 	};
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t size = (emu_vport_size(&shape) + page - 1) / page * page;
 	int made, error;
 
 	numa_memory_of(port->owner);
-	made = segment_create(&port->seg, "an endpoint's queues", size);
+	made = segment_create(&port->seg, "an endpoint's queues", emu_vport_size(&shape));
 	error = errno;
 	numa_memory_anywhere(port->owner->glexd);
 	errno = error;
 	if (made < 0)
 		return -1;
-	emu_vport_format(port->seg.base, size, &shape);
-	emu_vport_attach(&port->view, port->seg.base, size);
+	emu_vport_format(port->seg.base, port->seg.size, &shape);
+	emu_vport_attach(&port->view, port->seg.base, port->seg.size);
 	port->reorder.window = engine->reorder;
 	port->reorder.seed = emu_reorder_seed(engine->reorder_seed, port->nic_id, port->ep_num);
 	return 0;

@@ -35,8 +35,10 @@ static int fail(struct segment *seg, const char *what, const char *step, bool ma
 
 int segment_create(struct segment *seg, const char *what, uint64_t size)
 {
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	int error;
 
+	size = (size + page - 1) / page * page;
 	seg->base = NULL;
 	seg->size = size;
 	seg->fd = memfd_create("glex", MFD_CLOEXEC | MFD_ALLOW_SEALING);

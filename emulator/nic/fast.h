@@ -47,7 +47,6 @@
 #define EMU_LIKELY(x) __builtin_expect(!!(x), 1)
 
 #define EMU_SHORT 128u /* bytes of a PUT for which a claimed slot may wait */
-#define EMU_WORDS 96u  /* copied word by word: above a call that moves more at a time is faster */
 
 /*
  * Bytes nobody else can see yet, in any order.  A call of memcpy takes longer.  The
@@ -79,14 +78,14 @@ static inline void emu_copy_quiet(unsigned char *dst, const unsigned char *src, 
 	}
 }
 
-/* emu_copy_here, some aligned words inline. */
+/* emu_copy_here; what an immediate PUT may carry, in aligned words, inline. */
 static inline void emu_copy_short(const struct emu_host *host, unsigned char *dst, const void *src_, uint64_t len)
 {
 	const unsigned char *src = (const unsigned char *)src_ + len;
 	int64_t at = -(int64_t)len; /* from the end: one counter */
 	uint64_t word;
 
-	if (!EMU_LIKELY(len <= EMU_WORDS && (((uintptr_t)dst | len) & 7) == 0 && len != 0 &&
+	if (!EMU_LIKELY(len <= EMU_IMM_RDMA_DATA && (((uintptr_t)dst | len) & 7) == 0 && len != 0 &&
 			(uintptr_t)dst - (uintptr_t)src_ >= len)) {
 		emu_copy_here(host, dst, src_, len);
 		return;

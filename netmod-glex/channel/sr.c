@@ -279,7 +279,7 @@ void glexch_sr_probe(struct glexch_conn *conn)
 		glexch_conn_fail(conn, glex_error_str(ret));
 }
 
-/* Much of it does not wait for room in the ring, nor for the ring to be read where a stream of it fills that. */
+/* Long messages that have filled half of the ring, and follow on one another: blocks are faster for those. */
 static int glexch_sr_prefers_block(const struct glexch_conn *conn, size_t left)
 {
 	const struct glexch_er *er = conn->er;

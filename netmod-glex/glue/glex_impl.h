@@ -161,7 +161,8 @@ struct MPID_nem_glex_lmt {
 	struct MPID_nem_glex_chunk *chunks; /* packed, and not yet taken */
 	struct MPID_nem_glex_cookie *cookie;
 	void *walk;	 /* over the data */
-	uint64_t packed; /* so many bytes; before the first chunk: times that it found none */
+	uint64_t packed; /* so many bytes */
+	uint32_t tries;	 /* polls in which there was no chunk to begin with */
 	uint32_t piece;	 /* the longest that the receiver takes */
 	uint32_t count;	 /* of the cookie's regions; 0: nothing is exposed */
 	uint8_t never;	 /* it cannot be exposed */

@@ -415,12 +415,11 @@ static int MPID_nem_glex_pipe_push(struct MPID_nem_glex_lmt *lmt, struct MPID_ne
 int MPID_nem_glex_pipe_start(struct MPID_nem_glex_lmt *lmt, int *mpi_errno_p)
 {
 	glex_ret_t ret;
-	int must = !MPID_nem_glex.pool.mem || lmt->packed++ > MPID_NEM_GLEX_PATIENCE; /* I1 */
+	int must = !MPID_nem_glex.pool.mem || lmt->tries++ > MPID_NEM_GLEX_PATIENCE; /* I1 */
 	struct MPID_nem_glex_chunk *chunk = MPID_nem_glex_chunk_get(MPID_NEM_GLEX_SENDS, must, &ret);
 
 	if (!chunk)
 		return ret == GLEX_BUSY ? 0 : -1;
-	lmt->packed = 0;
 	*mpi_errno_p = MPID_nem_glex_pipe_push(lmt, chunk);
 	return 1;
 }

@@ -64,14 +64,15 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* A round that finds nothing is what a waiting rank does all the time: it ends here. */
+/* A round that finds nothing is what a waiting rank does all the time: it ends here, if nothing else is to be done. */
 int MPID_nem_glex_poll(int in_blocking_poll)
 {
 	const struct MPID_nem_glex *glex = &MPID_nem_glex;
 	int done = glexch_progress(glex->ch);
 
-	if (unlikely(done || ((uintptr_t)glex->coll_busy | (uintptr_t)glex->lmt_waiting | glex->fed_by_poll |
-			      (unsigned)glex->someone_lost | (unsigned)glex->error)))
+	if (unlikely(done ||
+		     ((uintptr_t)glex->coll_busy | (uintptr_t)glex->lmt_waiting | (uintptr_t)glex->fetch_waiting |
+		      glex->fed_by_poll | (unsigned)glex->someone_lost | (unsigned)glex->error)))
 		return MPID_nem_glex_after(done, in_blocking_poll);
 	MPID_nem_glex_idle(in_blocking_poll);
 	return MPI_SUCCESS;

@@ -52,6 +52,25 @@ static void posted(void)
 	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
 }
 
+static MPI_Win window(void)
+{
+	MPI_Win win;
+
+	MPI_Win_create(buf, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	return win;
+}
+
+/* Until it dies it lives, but does not answer. */
+static void die_late(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		usleep(200000);
+		die();
+	}
+}
+
 static int put_or_get(int put, MPI_Win win)
 {
 	return put ? MPI_Put(buf + LONG, 9100, MPI_CHAR, DEAD, 0, 9100, MPI_CHAR, win)
@@ -67,13 +86,8 @@ static void one_sided(int put)
 	int error, k;
 	MPI_Win win;
 
-	MPI_Win_create(buf, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == DEAD) {
-		usleep(200000);
-		die();
-	}
+	win = window();
+	die_late();
 	do {
 		error = MPI_Win_lock(MPI_LOCK_SHARED, DEAD, 0, win);
 		if (error == MPI_SUCCESS)
@@ -97,13 +111,8 @@ static void requested(int put)
 	int error, waited;
 	MPI_Win win;
 
-	MPI_Win_create(buf, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == DEAD) {
-		usleep(200000);
-		die();
-	}
+	win = window();
+	die_late();
 	do {
 		waited = 0;
 		error = MPI_Win_lock(MPI_LOCK_SHARED, DEAD, 0, win);
@@ -128,14 +137,9 @@ static void fence(void)
 	MPI_Win win;
 	int error, x;
 
-	MPI_Win_create(buf, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	win = window();
 	MPI_Win_fence(0, win);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == DEAD) {
-		usleep(200000);
-		die();
-	}
+	die_late();
 	MPI_Put(buf + LONG, 9100, MPI_CHAR, DEAD, 0, 9100, MPI_CHAR, win);
 	MPI_Get(buf + LONG, 100, MPI_CHAR, DEAD, 20000, 100, MPI_CHAR, win);
 	error = MPI_Win_fence(0, win);

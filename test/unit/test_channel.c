@@ -546,6 +546,16 @@ static void connected(unsigned seed)
 	settle(&procs[0].main_end, &procs[1].main_end);
 }
 
+/* All n GETs end, and what they have brought is what was there. */
+static void finish_gets(const struct got *got, int n, const uint8_t *src, const uint8_t *dst, size_t len)
+{
+	for (int i = 0; i < STEPS && got->done < n; i++)
+		step();
+	ck_assert_int_eq(got->done, n);
+	ck_assert_int_eq(got->failed, GLEXCH_GOT_ALL);
+	ck_assert_int_eq(memcmp(src, dst, len), 0);
+}
+
 START_TEST(get__several_megabytes__arrive)
 {
 	const size_t n = 5000001;
@@ -558,11 +568,7 @@ START_TEST(get__several_megabytes__arrive)
 	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, 0, &region), GLEX_SUCCESS);
 	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, n, &region, on_got, &got));
 	ck_assert_int_eq(got.done, 0);
-	for (int i = 0; i < STEPS && !got.done; i++)
-		step();
-	ck_assert_int_eq(got.done, 1);
-	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
-	ck_assert_int_eq(memcmp(src, dst, n), 0);
+	finish_gets(&got, 1, src, dst, n);
 	glexch_unexpose(procs[0].ch, n, &region);
 	stop();
 	free(src);
@@ -590,11 +596,7 @@ START_TEST(get_part__all_parts__make_the_whole)
 		if (!from)
 			break;
 	}
-	for (int i = 0; i < STEPS && got.done <= parts; i++)
-		step();
-	ck_assert_int_eq(got.done, parts + 1);
-	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
-	ck_assert_int_eq(memcmp(src, dst, n), 0);
+	finish_gets(&got, parts + 1, src, dst, n);
 	glexch_unexpose(procs[0].ch, n, &region);
 	stop();
 	free(src);

@@ -511,7 +511,7 @@ static glex_ret_t do_take(struct glex_group *group)
 	glex_ret_t ret;
 
 	if (direct->is_last || (!is_all(group) && (group->what == GLEXI_BCAST) == (group->me == group->root)))
-		goto over;
+		return GLEX_SUCCESS;
 	if (direct->exchange || (group->what == GLEXI_REDUCE && !group->to_all)) {
 		ret = are_there(group);
 		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
@@ -529,7 +529,6 @@ static glex_ret_t do_take(struct glex_group *group)
 		deliver(group, &sum);
 	else if (group->what == GLEXI_BCAST && group->len)
 		memcpy(group->result, data, group->len);
-over:
 	return GLEX_SUCCESS;
 }
 
