@@ -160,6 +160,13 @@ void glexch_conn_announce(struct glexch_conn *conn);
 /* Gives the peer up: its items and gets end as failed, then fail is called. */
 void glexch_conn_fail(struct glexch_conn *conn, const char *why);
 
+/*
+ * The peer may leave as soon as it has what is sent from now on: that arrives after
+ * all that has been sent before, also what no stream orders, so that nothing comes to
+ * nothing behind it; and nobody asks whether the peer is there.
+ */
+void glexch_conn_part(struct glexch_conn *conn);
+
 /* No credits are returned any more; drained comes when the queue is empty, perhaps at once. */
 void glexch_conn_drain(struct glexch_conn *conn);
 

@@ -408,9 +408,9 @@ void glexch_conn_fail_all(struct glexch *ch, const char *why)
 /*
  * Who only waits posts nothing, and so would never hear from the network that a
  * peer is gone: one bucket after the other is asked for.  Only who has been silent
- * for a while: others live, or say goodbye, and what is asked of them then may
- * come when they have gone.  (Those for whom something is queued are asked for
- * more often: they wait for credits.)
+ * for a while, and does not part: others live, or say goodbye, and what is asked of
+ * them then may come when they have gone.  (Those for whom something is queued are
+ * asked for more often: they wait for credits.)
  */
 static void glexch_conn_feel(struct glexch *ch)
 {
@@ -419,7 +419,8 @@ static void glexch_conn_feel(struct glexch *ch)
 	while (conn) {
 		struct glexch_conn *next = conn->hash_next;
 
-		if (conn->bound && conn->silent == GLEXCH_SILENT && !(conn->slow & GLEXCH_SLOW_FAILED))
+		if (conn->bound && !conn->parting && conn->silent == GLEXCH_SILENT &&
+		    !(conn->slow & GLEXCH_SLOW_FAILED))
 			glexch_sr_probe(conn);
 		if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 			return; /* the list may have changed */

@@ -166,11 +166,12 @@ static inline enum glexch_step glexch_er_commit(struct glexch_conn *conn, uint64
 	struct glexch_er *er = conn->er;
 	uint32_t at = 1 + glexch_round8(h->inl) / 8, lines = er->rx_owed < 0x3ff ? er->rx_owed : 0x3ff;
 	enum glexch_step step;
+	int flag;
 
 	rec[0] = glexch_er_pack(h, conn->tx_seq, conn->owed, lines, conn->saw); /* owed <= grant <= 255 */
 	rec[at] = er->tx_mark;
-	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8,
-						     n > glexch_er_head_lines(h->inl) ? GLEX_FLAG_FENCE : 0));
+	flag = n > glexch_er_head_lines(h->inl) || conn->parting ? GLEX_FLAG_FENCE : 0;
+	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8, flag));
 	if (step != GLEXCH_STEP_OK)
 		return step;
 	conn->owed = 0;

@@ -73,7 +73,7 @@ glex_ret_t glexch_post_mp(struct glexch_conn *conn, struct glexch_mp *mp, uint32
 	req.rmt_ep_addr.v = conn->peer;
 	req.data = mp;
 	req.len = (uint32_t)sizeof(mp->hdr) + body_len;
-	req.flag = 0;
+	req.flag = conn->parting ? GLEX_FLAG_FENCE : 0;
 	req.next = NULL;
 	do
 		ret = glex_send_imm_mp(conn->ch->ep, &req, NULL);
@@ -530,6 +530,11 @@ void glexch_sr_drop(struct glexch_conn *conn, int tell)
 void glexch_conn_announce(struct glexch_conn *conn)
 {
 	glexch_sr_wake(conn);
+}
+
+void glexch_conn_part(struct glexch_conn *conn)
+{
+	conn->parting = 1;
 }
 
 void glexch_conn_drain(struct glexch_conn *conn)

@@ -118,6 +118,8 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 		mpi_errno = MPID_nem_glex_held_send(vc, hdr, hdr_sz, data, data_sz, sreq_ptr);
 		goto fn_exit;
 	}
+	if (unlikely(((const MPIDI_CH3_Pkt_t *)hdr)->type == MPIDI_CH3_PKT_CLOSE))
+		glexch_conn_part(conn);
 	MPID_nem_glex_count_eager((size_t)data_sz);
 	if (hdr_sz + data_sz <= GLEXCH_SHORT_MAX && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
 		goto fn_exit;
