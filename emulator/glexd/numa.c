@@ -82,26 +82,44 @@ static void place_engine(struct numa *numa)
 	hwloc_bitmap_free(engine);
 }
 
-/* Only what is asked for: nodes, cores, their threads. */
+/*
+ * Only what is asked for: nodes, cores, their threads.  A copy, for the original may
+ * keep files open, in this thread's table.
+ */
 static hwloc_topology_t read_topology(void)
 {
-	hwloc_topology_t topology;
+	hwloc_topology_t topology, copy;
 
 	if (hwloc_topology_init(&topology) < 0)
 		return NULL;
 	hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
 	hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
-	if (hwloc_topology_load(topology) == 0)
-		return topology;
+	if (hwloc_topology_load(topology) < 0 || hwloc_topology_dup(&copy, topology) < 0)
+		copy = NULL;
 	hwloc_topology_destroy(topology);
-	return NULL;
+	return copy;
+}
+
+/*
+ * The files it has open for a moment must not be those that keep a client from its
+ * last descriptor: the thread gets a table of its own.  (The thread sanitizer
+ * knows only one, and takes equal numbers for equal files.)
+ */
+static void own_descriptors(void)
+{
+#ifndef __SANITIZE_THREAD__
+	if (unshare(CLONE_FILES) < 0)
+		glexi_debug("reading the topology takes descriptors from clients: %s", strerror(errno));
+#endif
 }
 
 static void *reader_main(void *arg)
 {
 	struct numa *numa = arg;
-	hwloc_topology_t topology = read_topology();
+	hwloc_topology_t topology;
 
+	own_descriptors();
+	topology = read_topology();
 	if (!topology) {
 		glexi_info("the machine's topology cannot be read: nothing is placed");
 		return NULL;
