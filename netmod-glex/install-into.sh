@@ -18,6 +18,8 @@
 #   coll/allreduce/ <- where its algorithms note the errors of their steps and end well all the
 #                     same, a line that returns the error: else a sum without a dead rank passes
 #                     for the sum
+#   src/ch3u_request.c <- two lines for what does not fit of a message that is not contiguous: else
+#                     it is waited for for ever, or overwrites what does fit
 #   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends
 #
 # It may be run again at any time: only files whose content differs are written, so that make
@@ -35,6 +37,10 @@ vain='int MPIDI_GLEX_vain(int, MPIR_Comm *); mpi_errno = MPIDI_GLEX_vain(source,
 waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
 next_message='while (errcode != MPI_SUCCESS) {'
 full='if (maxlen < max_location_len + 2) { errcode = MPI_SUCCESS; break; }'
+overflow='rreq->dev.iov[0].iov_base = (void *)rreq->dev.tmpbuf;'
+one_piece='rreq->dev.iov_count = 1; rreq->dev.iov_offset = 0;'
+unpacked='if (last != tmpbuf_last)'
+all_of_it='if (last == tmpbuf_last) rreq->dev.msg_offset = last;'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -207,6 +213,18 @@ mend_error_text()
 	fi
 }
 
+# The last buffer of a truncated message is followed by what does not fit, and not by itself;
+# and that begins with the first of its segments, not where the last ones ended.
+mend_truncation()
+{
+	if [ "$(grep -cF "$overflow" "$request_c")" = 1 ]; then
+		insert before "$overflow" "$one_piece" "$request_c"
+	fi
+	if [ "$(grep -cF "$unpacked" "$request_c")" = 1 ]; then
+		insert before "$unpacked" "$all_of_it" "$request_c"
+	fi
+}
+
 take_out()
 {
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
@@ -219,6 +237,8 @@ take_out()
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	take_out_of "$recvq_c" "$queue"
+	take_out_of "$request_c" "$one_piece"
+	take_out_of "$request_c" "$all_of_it"
 	take_out_of "$errutil_c" "$full"
 }
 
@@ -260,6 +280,7 @@ netmod=$mpich/$nem_path/netmod
 none_c=$netmod/none/none.c
 coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
+request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 changed=0
 
@@ -277,6 +298,7 @@ append "$recvq_c" "$queue"
 hook_collectives
 mend_allreduce
 mend_probes
+mend_truncation
 mend_error_text
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"

@@ -16,7 +16,8 @@ compile_mpi derived "$src/test/mpi/derived.c"
 run() {
 	local name=$1
 	shift
-	env "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 2 "$work/bin/derived" \
+	# shellcheck disable=SC2086 # no word, or one
+	env "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 2 "$work/bin/derived" ${how:-} \
 		>"$work/out" 2>"$work/err" && says ok out
 	result $? "$name"
 }
@@ -28,6 +29,7 @@ run "out of order" GLEX_REORDER=32 GLEX_REORDER_SEED=7
 run "out of order, rings" GLEX_REORDER=32 GLEX_REORDER_SEED=8 GLEX_MPI_CHANNEL=er
 run "few small chunks" GLEX_MPI_PACK_SIZE=20K GLEX_MPI_PACK_CHUNKS=4
 run "a DMA engine" GLEX_EP_TYPE=1
+how=copied run "copied" GLEX_USE_ZC_RNDV=0
 
 # chunks_of RANK: KiB of them at a time, at most
 chunks_of() {
