@@ -148,19 +148,38 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 	return status_of(emu_move(host, &local, desc->local_offset + done, &remote, desc->rmt_offset + done, n));
 }
 
-int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm)
+/* Checks a request whose data at this end is plain memory.  EMU_OK and *remote: there is something to move. */
+static int check_plain(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc,
+		       struct emu_region *remote)
 {
-	struct emu_region remote;
 	int status;
 
 	if (!target_of(host, desc))
 		return GLEX_ERR_STATUS_DEST_VP_STOP;
-	status = check_remote(host, desc, &remote);
+	status = check_remote(host, desc, remote);
+	if (status == EMU_OK && desc->len != 0 && !EMU_LIKELY(!host->model))
+		emu_att_request(host, from, desc, 0, desc->len);
+	return status;
+}
+
+int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm)
+{
+	struct emu_region remote;
+	int status = check_plain(host, from, desc, &remote);
+
 	if (status != EMU_OK || desc->len == 0)
 		return status;
-	if (!EMU_LIKELY(!host->model))
-		emu_att_request(host, from, desc, 0, desc->len);
 	return status_of(emu_move_from(host, &remote, desc->rmt_offset, imm, desc->len));
+}
+
+int emu_exec_fetch(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, void *here)
+{
+	struct emu_region remote;
+	int status = check_plain(host, from, desc, &remote);
+
+	if (status != EMU_OK || desc->len == 0)
+		return status;
+	return status_of(emu_move_to(host, here, &remote, desc->rmt_offset, desc->len));
 }
 
 int emu_open_word(struct emu_host *host, const struct emu_desc *desc, unsigned char **word_p)

@@ -53,6 +53,9 @@ int emu_exec_finish(struct emu_host *host, struct emu_vport *from, const struct 
 /* The data of an immediate PUT; emu_exec_finish then raises the event. */
 int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm);
 
+/* The data of a GET into plain memory of the caller; emu_exec_finish then raises the event. */
+int emu_exec_fetch(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, void *here);
+
 /* Checks a handle for an access at a port's side.  EMU_OK and *region, or ATT or MMT. */
 int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint64_t offset, uint64_t len,
 		     struct emu_region *region);

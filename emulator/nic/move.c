@@ -283,6 +283,31 @@ enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst
 	return reach;
 }
 
+enum emu_reach emu_move_to(struct emu_host *host, void *dst_, const struct emu_region *src, uint64_t src_off,
+			   uint64_t len)
+{
+	enum emu_reach reach = EMU_REACH_OK;
+	unsigned char *dst = dst_, *from;
+	bool attached = false;
+
+	while (len > 0 && reach == EMU_REACH_OK) {
+		uint64_t n = run_of(host, src, src_off, len, false, &from);
+
+		if (from) {
+			emu_copy_here(host, dst, from, n);
+		} else {
+			emu_mmt_count_use(src, n);
+			reach = host->ops->read(host, src->pid, dst, src->addr + src_off, n);
+		}
+		attached |= !from;
+		src_off += n;
+		dst += n;
+		len -= n;
+	}
+	count(host, attached);
+	return reach;
+}
+
 /* n bytes that all go the same way; from, to: where they lie here, or NULL. */
 static enum emu_reach move_run(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, unsigned char *to,
 			       const struct emu_region *src, uint64_t src_off, const unsigned char *from, uint64_t n)

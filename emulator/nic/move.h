@@ -98,4 +98,8 @@ enum emu_reach emu_move(struct emu_host *host, const struct emu_region *dst, uin
 enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, const void *src,
 			     uint64_t len);
 
+/* The same to plain memory of the caller, which nobody polls. */
+enum emu_reach emu_move_to(struct emu_host *host, void *dst, const struct emu_region *src, uint64_t src_off,
+			   uint64_t len);
+
 #endif /* EMU_MOVE_H */

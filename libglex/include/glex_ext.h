@@ -132,6 +132,17 @@ glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, u
  */
 glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
 
+/*
+ * The opposite: an RDMA GET into any memory of the caller, registered or not, of up
+ * to max_rdma_data_len bytes, which have come when the call returns.  In the request
+ * data is where they go; the flags are those of glex_inject, the remote event follows
+ * the bytes.  It saves the copy out of registered memory.  Thread-safe.
+ * GLEX_ACCESS_ERR: nothing has come; glex_poll_error_req has the status, as of a GET.
+ * GLEX_NOT_IMPLEMENTED: as of glex_inject; use glex_rdma.  GLEX_INVALID_PARAM: length,
+ * flags, next, or no data.  GLEX_SYS_ERR: the device is lost.
+ */
+glex_ret_t glex_fetch(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
+
 /* ---- being woken by a descriptor ------------------------------------------ */
 
 /*

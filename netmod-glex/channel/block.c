@@ -125,6 +125,43 @@ static glex_ret_t glexch_block_fetch(struct glexch *ch, struct glexch_rx *rx)
 	return GLEX_SUCCESS;
 }
 
+/*
+ * A packet that is in order and has nothing before it: its block straight to where the
+ * user wants it, and no block of ours is needed.  0: it must wait for one; what it had
+ * in itself has been handed over all the same.
+ */
+int glexch_block_place(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t *body_len)
+{
+	const struct glexch_block_ref *ref = &mp->u.block;
+	struct glex_imm_rdma_req req = {0};
+	struct glexch *ch = conn->ch;
+	glex_ret_t ret;
+
+	if (*body_len > GLEXCH_BLOCK_FIXED)
+		ch->ops->data(conn, mp->u.block.inl, *body_len - GLEXCH_BLOCK_FIXED);
+	*body_len = GLEXCH_BLOCK_FIXED;
+	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
+		return 0;
+	req.data = ch->ops->place(conn, ref->len);
+	if (!req.data)
+		return 0;
+	req.rmt_ep_addr.v = conn->peer;
+	req.len = ref->len;
+	req.rmt_mh.v = ref->handle;
+	req.rmt_offset = ref->offset;
+	req.rmt_evt.cookie_0 = ref->gen;
+	req.rmt_evt.cookie_1 = (uint64_t)ref->index << 8 | GLEXCH_EV_FREED;
+	req.rmt_key = conn->key;
+	req.flag = GLEX_FLAG_REMOTE_EVT;
+	ret = glex_fetch(ch->ep, &req);
+	if (ret == GLEX_NOT_IMPLEMENTED)
+		ch->fetches = 0;
+	if (ret != GLEX_SUCCESS)
+		return 0;
+	ch->ops->placed(conn, ref->len);
+	return 1;
+}
+
 /* The packet whose turn it is for a block (I2). */
 static struct glexch_rx **glexch_block_next(struct glexch *ch)
 {

@@ -93,6 +93,7 @@ glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 	ch->ops = params->ops;
 	ch->key = params->key;
 	ch->header = params->header;
+	ch->fetches = params->ops->place != NULL;
 	ch->next_stream = (uint32_t)glexch_some_number(ch);
 	ch->wants_tail = &ch->wants;
 	glexch_er_plan(ch, params);

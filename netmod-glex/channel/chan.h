@@ -55,6 +55,12 @@ struct glexch_get;
 struct glexch_ops {
 	/* The next bytes of the stream; buf is good until the return. */
 	void (*data)(struct glexch_conn *conn, void *buf, size_t len);
+	/*
+	 * Where the next len bytes of the stream will lie, if that is known already and is one
+	 * piece; else NULL.  placed follows when they are there: instead of data.  May be NULL.
+	 */
+	void *(*place)(struct glexch_conn *conn, size_t len);
+	void (*placed)(struct glexch_conn *conn, size_t len);
 	/* Writes the identification of this process for the first MP of conn; returns its length. */
 	size_t (*identify)(struct glexch_conn *conn, void *blob);
 	/* A peer opened conn.  Returns the user pointer, or NULL: cannot be placed yet, ask again. */

@@ -372,6 +372,7 @@ struct glexch {
 	uint32_t er_max;
 	uint32_t er_lines;  /* of a ring */
 	int er_injects;	    /* bytes of any memory can be PUT there; -1: not tried yet */
+	int fetches;	    /* and GET into any */
 	uint32_t er_inline; /* stream bytes beside the header of a record */
 	uint32_t er_after;  /* packets, after which a peer gets one */
 	uint32_t er_wants;  /* somebody found no room: those unused are closed */
@@ -482,6 +483,7 @@ glex_ret_t glexch_blocks_open(struct glexch *ch, uint32_t blocks, uint32_t block
 void glexch_blocks_close(struct glexch *ch);
 uint32_t glexch_block_take(struct glexch_blocks *set);
 void glexch_block_put(struct glexch_blocks *set, uint32_t index);
+int glexch_block_place(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t *body_len);
 void glexch_block_want(struct glexch *ch, struct glexch_rx *rx);
 void glexch_block_feed(struct glexch *ch);
 void glexch_block_fetched(struct glexch *ch, uint32_t index, uint32_t gen);

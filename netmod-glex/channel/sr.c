@@ -624,6 +624,25 @@ static void glexch_sr_deliver_now(struct glexch_conn *conn, struct glexch_mp *mp
 		glexch_seq_deliver(conn);
 }
 
+/* One with a block, in order: 1: it is delivered, or the connection is gone. */
+static int glexch_sr_place_now(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t *body_len)
+{
+	int placed;
+
+	conn->delivering = 1;
+	placed = glexch_block_place(conn, mp, body_len);
+	conn->delivering = 0;
+	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
+		return 1;
+	if (!placed)
+		return 0;
+	conn->rx_seq++;
+	glexch_credit_owe(conn);
+	if (conn->rx)
+		glexch_seq_deliver(conn);
+	return 1;
+}
+
 /* What any packet tells, whatever else it is. */
 void glexch_sr_take(struct glexch_conn *conn, uint8_t credits, int saw)
 {
@@ -666,10 +685,15 @@ void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, u
 	}
 	if (mp->hdr.type & GLEXCH_MP_MORE)
 		glexch_credit_more(conn);
-	if ((type == GLEXCH_MP_DATA || type == GLEXCH_MP_SHORT || type == GLEXCH_MP_SPLIT) &&
-	    mp->hdr.seq == conn->rx_seq && !conn->rx && !conn->delivering && conn->bound)
-		glexch_sr_deliver_now(conn, mp, body_len);
-	else if (glexch_seq_insert(conn, mp, body_len))
+	if (mp->hdr.seq == conn->rx_seq && !conn->rx && !conn->delivering && conn->bound) {
+		if (type == GLEXCH_MP_DATA || type == GLEXCH_MP_SHORT || type == GLEXCH_MP_SPLIT) {
+			glexch_sr_deliver_now(conn, mp, body_len);
+			return;
+		}
+		if (type == GLEXCH_MP_BLOCK && ch->fetches && glexch_sr_place_now(conn, mp, &body_len))
+			return;
+	}
+	if (glexch_seq_insert(conn, mp, body_len))
 		glexch_seq_deliver(conn);
 	else
 		glexch_conn_fail(conn, "a packet came twice or out of any order");

@@ -298,6 +298,8 @@ void MPID_nem_glex_look(void);
 
 int MPID_nem_glex_poll(int in_blocking_poll);
 void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len);
+void *MPID_nem_glex_room(struct glexch_conn *conn, size_t len);
+void MPID_nem_glex_filled(struct glexch_conn *conn, size_t len);
 
 /* ---- glex_stats.c -------------------------------------------------------- */
 

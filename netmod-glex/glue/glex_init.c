@@ -41,6 +41,8 @@ MPID_nem_netmod_funcs_t MPIDI_nem_glex_funcs = {
 
 static const struct glexch_ops MPID_nem_glex_ops = {
 	.data = MPID_nem_glex_data,
+	.place = MPID_nem_glex_room,
+	.placed = MPID_nem_glex_filled,
 	.identify = MPID_nem_glex_identify,
 	.hello = MPID_nem_glex_hello,
 	.fail = MPID_nem_glex_vc_failed,

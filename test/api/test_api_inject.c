@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_api_inject.c - PUTs from memory that is not registered: what arrives, in
- * which order, what becomes of the caller's bytes, and who cannot.
+ * test_api_inject.c - PUTs from memory that is not registered, and GETs into such:
+ * what arrives, in which order, what becomes of the caller's bytes, and who cannot.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +196,142 @@ START_TEST(inject__wrong_key_or_place__error_request)
 }
 END_TEST
 
+/* ---- the opposite ------------------------------------------------------------ */
+
+START_TEST(fetch__any_length_and_place__comes_and_nothing_else)
+{
+	static const uint32_t lens[] = {1, 7, 8, 95, 96, 97, 127, 128, 129, 255, 4096, 4097, 70000, LEN - 64};
+	unsigned char *to = malloc(LEN);
+	struct side side;
+
+	ck_assert_ptr_nonnull(to);
+	open_side(&side, GLEX_EP_TYPE_FAST, _i & 1);
+	for (size_t l = 0; l < sizeof(lens) / sizeof(*lens); l++) {
+		for (uint32_t offset = 1; offset < 64; offset += 13) {
+			unsigned char *data = made(lens[l], (unsigned)l);
+			struct glex_imm_rdma_req req = request(&side.card, to + 64 - offset, lens[l], offset);
+
+			memcpy((unsigned char *)side.buf + offset, data, lens[l]);
+			memset(to, 0xee, LEN);
+			OK(glex_fetch(side.ep, &req));
+			ck_assert_uint_eq(first_wrong(to + 64 - offset, lens[l], (unsigned)l), lens[l]);
+			ck_assert_uint_eq(to[63 - offset], 0xee);
+			if (64 - offset + lens[l] < LEN)
+				ck_assert_uint_eq(to[64 - offset + lens[l]], 0xee);
+			free(data);
+		}
+	}
+	free(to);
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(fetch__with_remote_event__owner_hears)
+{
+	unsigned char to[5000];
+	struct glex_imm_rdma_req req;
+	glex_event_t *event;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	memset(side.buf, 7, sizeof(to));
+	for (uint32_t len = 0; len <= sizeof(to); len += 1250) {
+		memset(to, 0, sizeof(to));
+		req = request(&side.card, to, len, 0);
+		req.flag = GLEX_FLAG_REMOTE_EVT | GLEX_FLAG_FENCE;
+		req.rmt_evt.cookie_0 = len;
+		req.rmt_evt.cookie_1 = 22;
+		OK(glex_fetch(side.ep, &req));
+		ck_assert_mem_eq(to, side.buf, len);
+		OK(glex_probe_next_event(side.ep, &event));
+		ck_assert_uint_eq(event->cookie_0, len);
+		ck_assert_uint_eq(event->cookie_1, 22);
+		OK(glex_discard_probed_event(side.ep));
+	}
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(fetch__normal_endpoint__not_implemented)
+{
+	struct glex_imm_rdma_req req;
+	unsigned char to[8];
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_NORMAL, true);
+	req = request(&side.card, to, 8, 0);
+	ck_assert_int_eq(glex_fetch(side.ep, &req), GLEX_NOT_IMPLEMENTED);
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(fetch__nonsense__invalid_param)
+{
+	struct glex_imm_rdma_req good, req;
+	struct glex_device_attr attr;
+	unsigned char to[8];
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	OK(glex_query_device(side.dev, &attr));
+	good = request(&side.card, to, 8, 0);
+	ck_assert_int_eq(glex_fetch(NULL, &good), GLEX_INVALID_PARAM);
+	ck_assert_int_eq(glex_fetch(side.ep, NULL), GLEX_INVALID_PARAM);
+	req = good;
+	req.next = &good;
+	ck_assert_int_eq(glex_fetch(side.ep, &req), GLEX_INVALID_PARAM);
+	req = good;
+	req.data = NULL;
+	ck_assert_int_eq(glex_fetch(side.ep, &req), GLEX_INVALID_PARAM);
+	req = good;
+	req.flag = GLEX_FLAG_REMOTE_EVT; /* with a cookie of 0 */
+	ck_assert_int_eq(glex_fetch(side.ep, &req), GLEX_INVALID_PARAM);
+	req = good;
+	req.len = attr.max_rdma_data_len + 1;
+	ck_assert_int_eq(glex_fetch(side.ep, &req), GLEX_INVALID_PARAM);
+	side_close(&side);
+}
+END_TEST
+
+/* Told at once: the caller must know whether the bytes are there. */
+START_TEST(fetch__wrong_key_place_or_access__nothing_comes)
+{
+	static const enum glex_err_req_status status[] = {GLEX_ERR_STATUS_MMT, GLEX_ERR_STATUS_MMT,
+							  GLEX_ERR_STATUS_DEST_VP_STOP, GLEX_ERR_STATUS_MMT};
+	unsigned char to[5000];
+	struct glex_imm_rdma_req req;
+	struct glex_err_req err;
+	glex_mem_handle_t deaf;
+	struct side side;
+	uint32_t n;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	OK(glex_register_mem(side.ep, side.buf, LEN, GLEX_MEM_WRITE, &deaf));
+	memset(to, 1, sizeof(to));
+	for (int what = 0; what < 4; what++) {
+		req = request(&side.card, to, sizeof(to), 0);
+		if (what == 0)
+			req.rmt_key++;
+		else if (what == 1)
+			req.rmt_offset = LEN - 4999;
+		else if (what == 2)
+			req.rmt_ep_addr.s.ep_num = 39;
+		else
+			req.rmt_mh = deaf;
+		ck_assert_int_eq(glex_fetch(side.ep, &req), GLEX_ACCESS_ERR);
+		n = 1;
+		OK(glex_poll_error_req(side.ep, &n, &err));
+		ck_assert_uint_eq(n, 1);
+		ck_assert_int_eq(err.op, GLEX_ERR_OP_RDMA_GET);
+		ck_assert_int_eq(err.status, status[what]);
+	}
+	for (size_t i = 0; i < sizeof(to); i++)
+		ck_assert_uint_eq(to[i], 1);
+	OK(glex_deregister_mem(side.ep, deaf));
+	side_close(&side);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("inject");
@@ -209,6 +345,11 @@ int main(void)
 	tcase_add_test(tc, inject__normal_endpoint__not_implemented);
 	tcase_add_test(tc, inject__nonsense__invalid_param);
 	tcase_add_test(tc, inject__wrong_key_or_place__error_request);
+	tcase_add_loop_test(tc, fetch__any_length_and_place__comes_and_nothing_else, 0, 2);
+	tcase_add_test(tc, fetch__with_remote_event__owner_hears);
+	tcase_add_test(tc, fetch__normal_endpoint__not_implemented);
+	tcase_add_test(tc, fetch__nonsense__invalid_param);
+	tcase_add_test(tc, fetch__wrong_key_place_or_access__nothing_comes);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

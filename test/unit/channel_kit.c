@@ -44,6 +44,22 @@ static void on_data(struct glexch_conn *conn, void *buf, size_t len)
 		end->on_data(end);
 }
 
+/* Now and then it is known where the next bytes belong. */
+static void *on_place(struct glexch_conn *conn, size_t len)
+{
+	struct end *end = glexch_conn_user(conn);
+
+	return len <= sizeof(end->place) && !fake_random(2) ? end->place : NULL;
+}
+
+static void on_placed(struct glexch_conn *conn, size_t len)
+{
+	struct end *end = glexch_conn_user(conn);
+
+	end->placed += len;
+	on_data(conn, end->place, len);
+}
+
 static size_t on_identify(struct glexch_conn *conn, void *blob)
 {
 	struct end *end = glexch_conn_user(conn);
@@ -94,7 +110,16 @@ static void on_held(struct glexch_conn *conn, int on)
 	end->holds++;
 }
 
-const struct glexch_ops kit_ops = {on_data, on_identify, on_hello, on_fail, on_drained, on_held, NULL};
+const struct glexch_ops kit_ops = {
+	.data = on_data,
+	.place = on_place,
+	.placed = on_placed,
+	.identify = on_identify,
+	.hello = on_hello,
+	.fail = on_fail,
+	.drained = on_drained,
+	.held = on_held,
+};
 
 /* The netmod takes the place of a word in the list of GLEX_MPI_CHANNEL for the mode. */
 _Static_assert((int)GLEXI_MPI_CHANNEL_AUTO == (int)GLEXCH_MODE_AUTO, "GLEX_MPI_CHANNEL=auto");

@@ -31,6 +31,8 @@ struct end {
 	int expect_zeros; /* at these places of the stream, in place of the pattern */
 	size_t zeros_from, zeros_to;
 	struct end *next_temp;
+	size_t placed; /* bytes received that the channel put where they belong */
+	uint8_t place[4096];
 };
 
 struct proc {

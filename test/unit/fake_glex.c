@@ -218,7 +218,7 @@ static int fenced(const struct packet *p)
 {
 	int i;
 
-	if (p->kind == MP || !(p->get.flag & GLEX_FLAG_FENCE))
+	if (!(p->get.flag & GLEX_FLAG_FENCE)) /* an MP's too */
 		return 0;
 	for (i = 0; i < count; i++)
 		if (under_way[i].from == p->from && (int)(under_way[i].number - p->number) < 0)
@@ -305,6 +305,7 @@ static glex_ret_t send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, s
 	p.from = (struct endpoint *)ep;
 	p.to = req->rmt_ep_addr;
 	p.len = req->len;
+	p.get.flag = req->flag;
 	memcpy(p.data, req->data, req->len);
 	ret = launch(&p);
 	if (ret == GLEX_SUCCESS) {
@@ -374,6 +375,29 @@ glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
 	else
 		free(p.more);
 	return ret;
+}
+
+/* Executed at once, whatever is under way: nothing that the channel posts is asked of it earlier. */
+glex_ret_t glex_fetch(glex_ep_handle_t handle, const struct glex_imm_rdma_req *req)
+{
+	struct endpoint *ep = (struct endpoint *)handle, *to = at(req->rmt_ep_addr);
+	uint8_t *remote = to ? region_at(to, req->rmt_mh.v, req->rmt_offset, req->len) : NULL;
+	const struct glex_rdma_req get = {.rmt_mh = req->rmt_mh, .rmt_offset = req->rmt_offset};
+
+	if (!fake.injects)
+		return GLEX_NOT_IMPLEMENTED;
+	if (fake.busy_percent && (int)fake_random(100) < fake.busy_percent)
+		return GLEX_BUSY;
+	if (!remote || to->key != req->rmt_key) {
+		put_error(ep, req->rmt_ep_addr, GLEX_ERR_OP_RDMA_GET,
+			  to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD, &get);
+		return GLEX_ACCESS_ERR;
+	}
+	memcpy(req->data, remote, req->len);
+	if (req->flag & GLEX_FLAG_REMOTE_EVT)
+		put_event(to, &req->rmt_evt);
+	fake.fetched++;
+	return GLEX_SUCCESS;
 }
 
 /* ---- devices, endpoints, memory ------------------------------------------ */

@@ -24,8 +24,9 @@ struct fake_glex {
 	unsigned mpq_peak;	 /* the longest any MPQ has been */
 	unsigned mps;		 /* sent in all */
 	unsigned credit_mps;	 /* of them, those that bring only credits */
-	int injects;		 /* glex_inject is there; with every other seed */
+	int injects;		 /* glex_inject and glex_fetch are there; with every other seed */
 	unsigned injected;	 /* PUTs made by it */
+	unsigned fetched;	 /* GETs made by the other */
 	uint32_t def_capacity;	 /* what the device says of its MPQs */
 	uint64_t deaths;	 /* by fake_announce_death */
 };

@@ -94,6 +94,46 @@ static size_t random_size(void)
 	return 1 + fake_random(below[fake_random(4)]);
 }
 
+/* Blocks go where the receiver says, where the network can: with every other seed (fake_glex.h). */
+START_TEST(stream__place_known__blocks_come_there)
+{
+	start((unsigned)_i, 16, 8);
+	fake.direct = 1;
+	open_end(0, 1);
+	for (int i = 0; i < 200; i++) {
+		send_message(&procs[0].main_end, 1000 + fake_random(9000));
+		if (i % 3 == 0)
+			settle(&procs[0].main_end, &procs[1].main_end);
+	}
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_int_eq(procs[1].main_end.placed > 100000, fake.injects);
+	ck_assert_int_eq(fake.fetched > 50, fake.injects);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+START_TEST(stream__peer_dies_before_its_block_is_placed__fails)
+{
+	start((unsigned)_i, 16, 8);
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 10);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	for (int i = 0; i < 4; i++)
+		send_message(&procs[0].main_end, 3000);
+	fake_deliver(100);
+	fake_kill(procs[0].card.addr);
+	for (int i = 0; i < 5000 && !procs[1].main_end.failed; i++) {
+		glexch_progress(procs[1].ch);
+		fake_deliver(100);
+	}
+	ck_assert_int_eq(procs[1].main_end.failed, 1);
+	ck_assert_uint_eq(procs[1].main_end.placed, 0);
+	stop();
+}
+END_TEST
+
 /* Both directions at once, any order of arrival, refused posts, hardly any blocks. */
 static void storm(unsigned seed, uint32_t credits, uint32_t blocks, int busy)
 {
@@ -710,6 +750,8 @@ static TCase *stream_case(void)
 	tcase_add_test(tc, open__parameters_out_of_range__are_refused);
 	tcase_add_test(tc, try_short__connected__is_one_mp);
 	tcase_add_test(tc, stream__every_size__arrives);
+	tcase_add_loop_test(tc, stream__place_known__blocks_come_there, 0, 4);
+	tcase_add_loop_test(tc, stream__peer_dies_before_its_block_is_placed__fails, 0, 8);
 	tcase_add_loop_test(tc, stream__random_order_of_arrival__is_restored, 1, 40);
 	tcase_add_loop_test(tc, stream__one_credit__moves_on, 1, 10);
 	tcase_add_loop_test(tc, stream__queues_full__is_complete, 1, 20);

@@ -302,6 +302,8 @@ START_TEST(reopened__packets_of_the_last_time_under_way__are_dropped)
 	send_message(a, 10);
 	settle(a, b);
 	for (int visit = 0; visit < 20; visit++) {
+		while (step())
+			; /* of the time before the last nothing is under way: what parts is fenced (glexch_conn_part) */
 		for (int i = 0; i < 5; i++) {
 			send_message(a, 100);
 			send_message(b, 100);
@@ -414,7 +416,7 @@ int main(void)
 	tcase_add_test(tc, network__is_lost__all_peers_fail_and_progress_says_so);
 	tcase_add_loop_test(tc, destroyed__peer_still_sends__opens_nothing, 1, 10);
 	tcase_add_loop_test(tc, destroyed__answers_still_come__open_nothing, 1, 10);
-	tcase_add_loop_test(tc, reopened__packets_of_the_last_time_under_way__are_dropped, 1, 20);
+	tcase_add_loop_test(tc, reopened__packets_of_the_last_time_under_way__are_dropped, 1, 100);
 	tcase_add_test(tc, memory__16384_idle_peers__is_bounded);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);

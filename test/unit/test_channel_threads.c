@@ -373,7 +373,13 @@ static void on_drained(struct glexch_conn *conn)
 	(void)conn;
 }
 
-static const struct glexch_ops ops = {on_data, on_identify, on_hello, on_fail, on_drained, NULL, NULL};
+static const struct glexch_ops ops = {
+	.data = on_data,
+	.identify = on_identify,
+	.hello = on_hello,
+	.fail = on_fail,
+	.drained = on_drained,
+};
 
 static void open_channel(struct worker *w)
 {

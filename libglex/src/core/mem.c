@@ -41,13 +41,27 @@ glex_ret_t glex_atomic(glex_ep_handle_t handle, const struct glex_atomic_req *re
 	return ep->dev->ops->atomic(ep, req, old_p);
 }
 
+/* The form that requests with plain memory at this end have. */
+static bool is_plain(const struct glex_imm_rdma_req *req)
+{
+	return req && !req->next && !(req->flag & ~(GLEX_FLAG_REMOTE_EVT | GLEX_FLAG_FENCE)) &&
+	       (!req->len || req->data) && (!(req->flag & GLEX_FLAG_REMOTE_EVT) || req->rmt_evt.cookie_1 != 0);
+}
+
+glex_ret_t glex_fetch(glex_ep_handle_t handle, const struct glex_imm_rdma_req *req)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (GLEXI_UNLIKELY(!ep || !is_plain(req)))
+		return GLEX_INVALID_PARAM;
+	return ep->dev->ops->fetch(ep, req);
+}
+
 glex_ret_t glex_inject(glex_ep_handle_t handle, const struct glex_imm_rdma_req *req)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 
-	if (GLEXI_UNLIKELY(!ep || !req || req->next || req->flag & ~(GLEX_FLAG_REMOTE_EVT | GLEX_FLAG_FENCE) ||
-			   (req->len && !req->data) ||
-			   (req->flag & GLEX_FLAG_REMOTE_EVT && req->rmt_evt.cookie_1 == 0)))
+	if (GLEXI_UNLIKELY(!ep || !is_plain(req)))
 		return GLEX_INVALID_PARAM;
 	return ep->dev->ops->inject(ep, req);
 }

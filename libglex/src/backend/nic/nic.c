@@ -366,6 +366,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.free = nic_free,
 	.forked = device_forked,
 	.inject = nic_inject,
+	.fetch = nic_fetch,
 	.mem_deregister = nic_mem_deregister,
 	.mem_promote = nic_mem_promote,
 	.mem_register = nic_mem_register,

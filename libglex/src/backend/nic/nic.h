@@ -261,8 +261,15 @@ glex_ret_t nic_send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, stru
 glex_ret_t nic_imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad);
 glex_ret_t nic_rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct glex_rdma_req **bad);
 glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
-glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, uint64_t *old_p);
+/* Descriptors not yet executed.  0 also says that everything earlier is complete. */
+uint32_t nic_dq_used(const struct nic_ep *nep);
+/* A request of this process's came to nothing: an error request, and a line. */
+void nic_report(struct nic_ep *nep, const struct emu_desc *desc, int status);
 /* Waits until the DMA engine has executed everything posted, tells of errors; false: glexd is gone. */
 bool nic_drain(struct glexi_ep *ep);
+
+/* now.c: requests that are over when the call returns */
+glex_ret_t nic_fetch(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
+glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, uint64_t *old_p);
 
 #endif /* GLEXI_NIC_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * post.c - the posting calls of glex.h, glex_inject and glex_atomic.
+ * post.c - the posting calls of glex.h, and glex_inject.
  *
  * A list is checked as a whole before anything of it happens.  Then, under the
  * endpoint's lock, which keeps requests in order:
@@ -71,7 +71,7 @@ static void tell_new_errors(struct nic_ep *nep)
 	}
 }
 
-static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const struct emu_desc *desc, int status)
+__attribute__((noinline, cold)) void nic_report(struct nic_ep *nep, const struct emu_desc *desc, int status)
 {
 	glex_ep_addr_t dst = {.v = desc->dst};
 
@@ -86,7 +86,7 @@ static __attribute__((noinline, cold)) void report(struct nic_ep *nep, const str
 /* ---- the descriptor queue of NORMAL endpoints ------------------------------ */
 
 /* Descriptors not yet executed.  0 also says that everything earlier is complete. */
-static uint32_t dq_used(const struct nic_ep *nep)
+uint32_t nic_dq_used(const struct nic_ep *nep)
 {
 	struct emu_ring_ctl *ctl = &nep->port.port->dq;
 	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_relaxed)); /* relaxed: ours */
@@ -132,7 +132,7 @@ bool nic_drain(struct glexi_ep *ep)
 	struct nic_ep *nep = ep->be;
 	uint32_t turns = 0;
 
-	while ((nep->port.dq && dq_used(nep) != 0) || (turns < COLL_PATIENCE && !nic_coll_drained(nep))) {
+	while ((nep->port.dq && nic_dq_used(nep) != 0) || (turns < COLL_PATIENCE && !nic_coll_drained(nep))) {
 		if (++turns % 1024 == 0 && glexi_device_check(ep->dev) != GLEX_SUCCESS)
 			return false;
 		sched_yield();
@@ -157,7 +157,7 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 	if (!nep->port.dq || n == 0)
 		return HERE;
 	tell_new_errors(nep);
-	used = dq_used(nep);
+	used = nic_dq_used(nep);
 	if (small && used == 0 && !nep->shuffle.window)
 		return HERE;
 	if (n <= nep->port.dq_mask + 1 - used)
@@ -177,8 +177,8 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 static __attribute__((noinline, cold)) bool goes_first(struct nic_ep *nep, int32_t flag, bool small)
 {
 	struct nic_shuffle *s = &nep->shuffle;
-	uint32_t used = dq_used(nep);
-	/* relaxed: only counts what was passed; dq_used has ordered it */
+	uint32_t used = nic_dq_used(nep);
+	/* relaxed: only counts what was passed; nic_dq_used has ordered it */
 	uint32_t head = atomic_load_explicit(&nep->port.port->dq.head, memory_order_relaxed);
 	bool first = emu_reorder_first(s->seed, s->turn++);
 
@@ -224,12 +224,6 @@ static glex_ret_t finish(struct glexi_ep *ep, enum course course, glex_ret_t ref
 	return GLEXI_LIKELY(course != REFUSED) ? GLEX_SUCCESS : refusal;
 }
 
-/* What the other side answers will be answered in turn, and into this queue. */
-static void expect_answer(struct glexi_ep *ep, const struct emu_ring *ring)
-{
-	atomic_store_explicit(&ep->answer, emu_ring_next(ring), memory_order_relaxed); /* relaxed: a hint */
-}
-
 /* ---- mini-packets ---------------------------------------------------------- */
 
 GLEXI_INLINE glex_ret_t check_mp(const struct glex_imm_mp_req *req)
@@ -258,7 +252,7 @@ static __attribute__((noinline, cold)) void end_mp(struct nic_ep *nep, const str
 	if (status == EMU_OK)
 		emu_interrupts(&nep->host, &nep->port, &desc);
 	else
-		report(nep, &desc, status);
+		nic_report(nep, &desc, status);
 }
 
 static void send_mp_here(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
@@ -354,7 +348,7 @@ GLEXI_INLINE bool send_mp_usual(struct glexi_ep *ep, const struct glex_imm_mp_re
 		emu_ring_want(&to->mpq, req->len > EMU_MP_NEAR);
 		glexi_count(&nep->host.by->tx_mp, 1);
 		status = emu_put_mp(&nep->host, to, ep->addr.v, req->data, req->len);
-		expect_answer(ep, &to->mpq);
+		nic_expect_answer(ep, &to->mpq);
 		if (GLEXI_UNLIKELY(status != EMU_OK))
 			end_mp(nep, req, status);
 	}
@@ -390,14 +384,6 @@ GLEXI_INLINE glex_ret_t check_imm(const struct glex_imm_rdma_req *req)
 						       : nic_coll_check((uint32_t)req->flag, NULL, req->len, false);
 }
 
-GLEXI_INLINE void take_event(uint64_t to[2], const glex_event_t *from, bool wanted)
-{
-	if (wanted) {
-		to[0] = from->cookie_0;
-		to[1] = from->cookie_1;
-	}
-}
-
 static void describe_imm(const struct glex_imm_rdma_req *req, struct emu_desc *desc)
 {
 	desc->op = EMU_OP_IMM_PUT;
@@ -409,7 +395,7 @@ static void describe_imm(const struct glex_imm_rdma_req *req, struct emu_desc *d
 	desc->rmt_offset = req->rmt_offset;
 	desc->len = req->len;
 	desc->rmt_key = req->rmt_key;
-	take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
+	nic_take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
 }
 
 static __attribute__((noinline, cold)) void report_imm(struct nic_ep *nep, const struct glex_imm_rdma_req *req,
@@ -418,7 +404,7 @@ static __attribute__((noinline, cold)) void report_imm(struct nic_ep *nep, const
 	struct emu_desc desc;
 
 	describe_imm(req, &desc);
-	report(nep, &desc, status);
+	nic_report(nep, &desc, status);
 }
 
 static void put_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, bool here)
@@ -435,7 +421,7 @@ static void put_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, bo
 	}
 	status = emu_exec(&nep->host, &nep->port, &desc, req->data);
 	if (GLEXI_UNLIKELY(status != EMU_OK))
-		report(nep, &desc, status);
+		nic_report(nep, &desc, status);
 }
 
 static void coll_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
@@ -490,13 +476,13 @@ GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_
 					req->rmt_key, GLEX_MEM_WRITE);
 	}
 	if (GLEXI_LIKELY(dst != NULL)) {
-		take_event(cookie, &req->rmt_evt, event);
+		nic_take_event(cookie, &req->rmt_evt, event);
 		glexi_count(&nep->host.by->tx_imm_put, 1);
 		glexi_count(&nep->host.by->by_map, 1);
 		status = emu_put_data(&nep->host, event ? to : NULL, dst->base + req->rmt_offset, req->data, req->len,
 				      cookie);
 		if (event)
-			expect_answer(ep, &to->eq);
+			nic_expect_answer(ep, &to->eq);
 		if (GLEXI_UNLIKELY(status != EMU_OK))
 			report_imm(nep, req, status);
 	}
@@ -600,8 +586,8 @@ static void describe_rdma(const struct glex_rdma_req *req, struct emu_desc *desc
 	desc->rmt_offset = req->rmt_offset;
 	desc->len = req->len;
 	desc->rmt_key = req->rmt_key;
-	take_event(desc->local_evt, &req->local_evt, req->flag & GLEX_FLAG_LOCAL_EVT);
-	take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
+	nic_take_event(desc->local_evt, &req->local_evt, req->flag & GLEX_FLAG_LOCAL_EVT);
+	nic_take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
 }
 
 static void move_rdma(struct glexi_ep *ep, const struct glex_rdma_req *req, bool here)
@@ -619,7 +605,7 @@ static void move_rdma(struct glexi_ep *ep, const struct glex_rdma_req *req, bool
 	}
 	status = emu_exec(&nep->host, &nep->port, &desc, NULL);
 	if (GLEXI_UNLIKELY(status != EMU_OK))
-		report(nep, &desc, status);
+		nic_report(nep, &desc, status);
 }
 
 static void coll_put(struct glexi_ep *ep, const struct glex_rdma_req *req)
@@ -665,7 +651,7 @@ static __attribute__((noinline, cold)) void report_rdma(struct nic_ep *nep, cons
 	struct emu_desc desc;
 
 	describe_rdma(req, &desc);
-	report(nep, &desc, status);
+	nic_report(nep, &desc, status);
 }
 
 /* Both ends of a request are known: the bytes, then the events, as emu_exec would. */
@@ -677,16 +663,16 @@ GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const st
 	uint64_t cookie[2] = {0, 0}; /* not read without an event, which gcc -O1 does not see */
 	int status, raised = EMU_OK;
 
-	take_event(cookie, &req->rmt_evt, event);
+	nic_take_event(cookie, &req->rmt_evt, event);
 	glexi_count(put ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
 	glexi_count(&nep->host.by->tx_bytes, req->len);
 	glexi_count(&nep->host.by->by_map, 1);
 	status = emu_put_data(&nep->host, event ? to : NULL, put ? remote : local, put ? local : remote, req->len,
 			      cookie);
 	if (event)
-		expect_answer(ep, &to->eq);
+		nic_expect_answer(ep, &to->eq);
 	if (req->flag & GLEX_FLAG_LOCAL_EVT) {
-		take_event(cookie, &req->local_evt, true);
+		nic_take_event(cookie, &req->local_evt, true);
 		raised = emu_is_open(&nep->port) ? emu_put_event(&nep->host, &nep->port, cookie)
 						 : GLEX_ERR_STATUS_DEST_VP_STOP;
 	}
@@ -739,38 +725,4 @@ glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct gl
 	    req->len <= EMU_RDMA_DATA && rdma_quiet(ep, req))
 		return GLEX_SUCCESS;
 	return rdma_aloud(ep, req, bad);
-}
-
-/* ---- atomic operations --------------------------------------------------------- */
-
-glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, uint64_t *old_p)
-{
-	struct emu_desc desc = {
-		.op = EMU_OP_ATOMIC,
-		.dst = req->rmt_ep_addr.v,
-		.rmt_mh = req->rmt_mh.v,
-		.rmt_offset = req->rmt_offset,
-		.rmt_key = req->rmt_key,
-		.len = req->width,
-	};
-	struct emu_atomic what = {(enum emu_atomic_op)req->op, req->operand, req->compare};
-	struct nic_ep *nep = ep->be;
-	bool locked = glexi_lock(&ep->post_lock);
-	glex_ret_t ret = GLEX_SUCCESS;
-	int status;
-
-	/* behind everything that this endpoint has posted */
-	if (nep->port.dq && dq_used(nep) != 0) {
-		glexi_count(&nep->host.by->tx_busy, 1);
-		ret = glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_BUSY : GLEX_SYS_ERR;
-		sched_yield();
-	} else {
-		status = emu_exec_atomic(&nep->host, &nep->port, &desc, &what, old_p);
-		if (GLEXI_UNLIKELY(status != EMU_OK)) {
-			report(nep, &desc, status);
-			ret = GLEX_ACCESS_ERR;
-		}
-	}
-	glexi_unlock(&ep->post_lock, locked);
-	return ret;
 }

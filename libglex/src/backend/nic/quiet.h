@@ -25,6 +25,20 @@ GLEXI_INLINE struct emu_vport *usual_port(const struct glexi_ep *ep, uint64_t ad
 	return &view->view;
 }
 
+GLEXI_INLINE void nic_take_event(uint64_t to[2], const glex_event_t *from, bool wanted)
+{
+	if (wanted) {
+		to[0] = from->cookie_0;
+		to[1] = from->cookie_1;
+	}
+}
+
+/* What the other side answers will be answered in turn, and into this queue. */
+GLEXI_INLINE void nic_expect_answer(struct glexi_ep *ep, const struct emu_ring *ring)
+{
+	atomic_store_explicit(&ep->answer, emu_ring_next(ring), memory_order_relaxed); /* relaxed: a hint */
+}
+
 /* An immediate PUT; false: nothing has happened. */
 GLEXI_INLINE bool put_imm_quiet(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {

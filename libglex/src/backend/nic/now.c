@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * now.c - glex_fetch and glex_atomic: requests that the caller executes, and that
+ * are over when the call returns, whatever became of them.
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "backend/nic/quiet.h"
+#include "emulator/nic/atomic.h"
+
+/* ---- GET into any memory ------------------------------------------------------- */
+
+/* From where the last request went too, and a region found before; NULL: nothing is known. */
+static const struct emu_known *recall_source(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+
+	return emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v, req->rmt_offset, req->len, req->rmt_key,
+				 GLEX_MEM_READ);
+}
+
+/* The usual case; false: nothing has happened. */
+static bool fetch_usual(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, int *status_p)
+{
+	struct emu_vport *to = usual_port(ep, req->rmt_ep_addr.v);
+	struct nic_ep *nep = ep->be;
+	const struct emu_known *src = to ? recall_source(ep, req) : NULL;
+	bool event = req->flag & GLEX_FLAG_REMOTE_EVT;
+	uint64_t cookie[2] = {0, 0};
+
+	if (!src)
+		return false;
+	if (event)
+		emu_ring_want(&to->eq, false);
+	nic_take_event(cookie, &req->rmt_evt, event);
+	glexi_count(&nep->host.by->by_map, 1);
+	*status_p =
+		emu_put_data(&nep->host, event ? to : NULL, req->data, src->base + req->rmt_offset, req->len, cookie);
+	return true;
+}
+
+static void describe_fetch(const struct glex_imm_rdma_req *req, struct emu_desc *desc)
+{
+	memset(desc, 0, offsetof(struct emu_desc, imm));
+	desc->op = EMU_OP_GET;
+	desc->flag = (uint32_t)req->flag;
+	desc->dst = req->rmt_ep_addr.v;
+	desc->rmt_mh = req->rmt_mh.v;
+	desc->rmt_offset = req->rmt_offset;
+	desc->len = req->len;
+	desc->rmt_key = req->rmt_key;
+	nic_take_event(desc->rmt_evt, &req->rmt_evt, req->flag & GLEX_FLAG_REMOTE_EVT);
+}
+
+/* GLEX_SUCCESS: the bytes have come, though perhaps not the event. */
+static glex_ret_t fetch_here(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_desc desc;
+	int status, raised = EMU_OK;
+
+	glexi_count(&nep->host.by->tx_get, 1);
+	glexi_count(&nep->host.by->tx_bytes, req->len);
+	if (GLEXI_LIKELY(fetch_usual(ep, req, &raised))) {
+		if (GLEXI_LIKELY(raised == EMU_OK))
+			return GLEX_SUCCESS;
+		describe_fetch(req, &desc);
+		nic_report(nep, &desc, raised);
+		return GLEX_SUCCESS;
+	}
+	describe_fetch(req, &desc);
+	status = emu_exec_fetch(&nep->host, &nep->port, &desc, req->data);
+	if (status == EMU_OK)
+		raised = emu_exec_finish(&nep->host, &nep->port, &desc);
+	if (status != EMU_OK || raised != EMU_OK)
+		nic_report(nep, &desc, status != EMU_OK ? status : raised);
+	return status == EMU_OK ? GLEX_SUCCESS : GLEX_ACCESS_ERR;
+}
+
+glex_ret_t nic_fetch(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	glex_ret_t ret;
+	bool locked;
+
+	if (GLEXI_UNLIKELY(req->len > EMU_RDMA_DATA))
+		return GLEX_INVALID_PARAM;
+	if (GLEXI_UNLIKELY(nep->port.dq != NULL))
+		return GLEX_NOT_IMPLEMENTED;
+	if (GLEXI_UNLIKELY(glexi_is_lost(ep->dev)))
+		return GLEX_SYS_ERR;
+	locked = glexi_lock(&ep->post_lock);
+	ret = fetch_here(ep, req);
+	glexi_unlock(&ep->post_lock, locked);
+	return ret;
+}
+
+/* ---- atomic operations --------------------------------------------------------- */
+
+glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, uint64_t *old_p)
+{
+	struct emu_desc desc = {
+		.op = EMU_OP_ATOMIC,
+		.dst = req->rmt_ep_addr.v,
+		.rmt_mh = req->rmt_mh.v,
+		.rmt_offset = req->rmt_offset,
+		.rmt_key = req->rmt_key,
+		.len = req->width,
+	};
+	struct emu_atomic what = {(enum emu_atomic_op)req->op, req->operand, req->compare};
+	struct nic_ep *nep = ep->be;
+	bool locked = glexi_lock(&ep->post_lock);
+	glex_ret_t ret = GLEX_SUCCESS;
+	int status;
+
+	/* behind everything that this endpoint has posted */
+	if (nep->port.dq && nic_dq_used(nep) != 0) {
+		glexi_count(&nep->host.by->tx_busy, 1);
+		ret = glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_BUSY : GLEX_SYS_ERR;
+		sched_yield();
+	} else {
+		status = emu_exec_atomic(&nep->host, &nep->port, &desc, &what, old_p);
+		if (GLEXI_UNLIKELY(status != EMU_OK)) {
+			nic_report(nep, &desc, status);
+			ret = GLEX_ACCESS_ERR;
+		}
+	}
+	glexi_unlock(&ep->post_lock, locked);
+	return ret;
+}
