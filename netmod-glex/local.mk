@@ -49,6 +49,11 @@ TESTS += test/unit/test_channel_credit
 test_unit_test_channel_credit_SOURCES = test/unit/test_channel_credit.c $(glex_channel_kit)
 test_unit_test_channel_credit_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_credit_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+check_PROGRAMS += test/unit/test_channel_get
+TESTS += test/unit/test_channel_get
+test_unit_test_channel_get_SOURCES = test/unit/test_channel_get.c $(glex_channel_kit)
+test_unit_test_channel_get_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_get_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
 
 check_PROGRAMS += test/unit/test_channel_er
 TESTS += test/unit/test_channel_er

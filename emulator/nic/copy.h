@@ -56,6 +56,14 @@ void emu_copy_unwatched(void *dst, const void *src, uint64_t len);
 
 const char *emu_copier_name(enum emu_copier copier);
 
+/* One of them, as emu_copier_run calls it. */
+typedef void emu_copy_way(unsigned char *dst, const unsigned char *src, uint64_t len);
+
+#define EMU_COPY_WAYS 8u /* more than there are: any number below is one */
+
+/* way[copier % EMU_COPY_WAYS] becomes what emu_copier_run would call here. */
+void emu_copy_ways(emu_copy_way *way[EMU_COPY_WAYS]);
+
 static inline uint32_t emu_copy_class(uint64_t len)
 {
 	uint32_t log = len < EMU_COPY_CLASS_MIN ? 7 : 63 - (uint32_t)__builtin_clzll(len);

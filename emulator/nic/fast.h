@@ -78,8 +78,27 @@ static inline void emu_copy_quiet(unsigned char *dst, const unsigned char *src, 
 	}
 }
 
+/* emu_copy_here; what is long, ends aligned and does not overlap goes straight to the copier. */
+static inline __attribute__((always_inline)) void emu_copy_long(const struct emu_host *host, unsigned char *dst,
+								const void *src, uint64_t len)
+{
+	uint64_t picks, stream_from;
+	uint32_t way;
+
+	if (!EMU_LIKELY(host->way[0] && len > EMU_SHORT && (((uintptr_t)dst + len) & 7) == 0 &&
+			(uintptr_t)dst - (uintptr_t)src + len - 1 >= 2 * len - 1)) {
+		emu_copy_here(host, dst, src, len);
+		return;
+	}
+	picks = atomic_load_explicit(&host->engine->copiers, memory_order_relaxed);	      /* relaxed: any will do */
+	stream_from = atomic_load_explicit(&host->engine->stream_from, memory_order_relaxed); /* relaxed: the same */
+	way = stream_from - 1 < len ? EMU_COPIER_STREAM : picks >> 4 * emu_copy_class(len) & (EMU_COPY_WAYS - 1);
+	host->way[way](dst, src, len);
+}
+
 /* emu_copy_here; what an immediate PUT may carry, in aligned words, inline. */
-static inline void emu_copy_short(const struct emu_host *host, unsigned char *dst, const void *src_, uint64_t len)
+static inline __attribute__((always_inline)) void emu_copy_short(const struct emu_host *host, unsigned char *dst,
+								 const void *src_, uint64_t len)
 {
 	const unsigned char *src = (const unsigned char *)src_ + len;
 	int64_t at = -(int64_t)len; /* from the end: one counter */
@@ -87,7 +106,7 @@ static inline void emu_copy_short(const struct emu_host *host, unsigned char *ds
 
 	if (!EMU_LIKELY(len <= EMU_IMM_RDMA_DATA && (((uintptr_t)dst | len) & 7) == 0 && len != 0 &&
 			(uintptr_t)dst - (uintptr_t)src_ >= len)) {
-		emu_copy_here(host, dst, src_, len);
+		emu_copy_long(host, dst, src_, len);
 		return;
 	}
 	dst += len;

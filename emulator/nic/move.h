@@ -7,6 +7,7 @@
 #define EMU_MOVE_H
 
 #include "emulator/nic/bias.h"
+#include "emulator/nic/copy.h"
 #include "emulator/nic/mmt.h"
 #include "emulator/nic/vport.h"
 
@@ -72,6 +73,7 @@ struct emu_host {
 	 * ops->map or ops->nic gave clears them first; the crank's caller serialises.
 	 */
 	struct emu_known *known;
+	emu_copy_way *way[EMU_COPY_WAYS]; /* emu_copy_ways, for who copies inline (fast.h); or NULL */
 };
 
 /*

@@ -8,6 +8,9 @@
  *      freed <----- remote event ----------  fetched <--- local event
  *                                            delivered in order; put
  *
+ * One that is in order and finds the place of its bytes known needs no block here: it
+ * is fetched there and then (glexch_block_place).
+ *
  * Half of the pool is for sending, half for receiving, so that neither can
  * starve the other.  The free ones lie on a stack: the block used last is the
  * one still in the cache.

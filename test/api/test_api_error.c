@@ -129,6 +129,104 @@ static void wrong_requests(int fd, void *arg)
 	side_close(&side);
 }
 
+/* ---- wrong after many that were right ------------------------------------------------------------- */
+
+enum turn { WRONG_KEY, BEYOND_REMOTE, BEYOND_LOCAL, WRONG_WAY, REMOTE_GONE, LOCAL_GONE, ENDPOINT_GONE, TURNS };
+
+struct beaten {
+	struct side side;
+	glex_ep_handle_t to;	 /* another endpoint of this process, */
+	glex_mem_handle_t mh;	 /* which may be written, */
+	unsigned char mem[1024]; /* here */
+	struct glex_rdma_req req;
+	struct glex_imm_rdma_req imm;
+};
+
+static void beaten_open(struct beaten *b)
+{
+	struct glex_ep_attr attr = {.num = GLEX_ANY_EP_NUM, .key = 9};
+
+	memset(b, 0, sizeof(*b));
+	side_open(&b->side, GLEX_EP_TYPE_FAST, sizeof(b->mem), false);
+	OK(glex_create_ep(b->side.dev, &attr, &b->to));
+	OK(glex_register_mem(b->to, b->mem, sizeof(b->mem), GLEX_MEM_WRITE, &b->mh));
+	b->req.local_mh = b->side.card.mh;
+	b->req.rmt_mh = b->imm.rmt_mh = b->mh;
+	b->req.rmt_key = b->imm.rmt_key = 9;
+	b->req.len = 512;
+	b->imm.len = 8;
+	b->imm.data = "12345678";
+	OK(glex_get_ep_addr(b->to, &b->req.rmt_ep_addr));
+	b->imm.rmt_ep_addr = b->req.rmt_ep_addr;
+}
+
+static void beaten_turn(struct beaten *b, enum turn turn)
+{
+	switch (turn) {
+	case WRONG_KEY:
+		b->req.rmt_key = b->imm.rmt_key = 8;
+		break;
+	case BEYOND_REMOTE:
+		b->req.rmt_offset = 513;
+		b->imm.rmt_offset = 1017;
+		break;
+	case BEYOND_LOCAL:
+		b->req.local_offset = 513;
+		break;
+	case WRONG_WAY:
+		b->req.type = GLEX_RDMA_TYPE_GET;
+		break;
+	case REMOTE_GONE:
+		OK(glex_deregister_mem(b->to, b->mh));
+		break;
+	case LOCAL_GONE:
+		OK(glex_deregister_mem(b->side.ep, b->side.card.mh));
+		break;
+	default:
+		OK(glex_destroy_ep(b->to));
+		b->to = NULL;
+		break;
+	}
+}
+
+/* PUTs like the last one take a short way; what has changed since is seen there too. */
+START_TEST(request__wrong_after_many_like_it__error_and_no_data)
+{
+	static const int status[] = {GLEX_ERR_STATUS_MMT,	  GLEX_ERR_STATUS_MMT, 0,
+				     GLEX_ERR_STATUS_MMT,	  GLEX_ERR_STATUS_ATT, 0,
+				     GLEX_ERR_STATUS_DEST_VP_STOP};
+	bool here = _i == BEYOND_LOCAL || _i == LOCAL_GONE;
+	struct beaten b;
+
+	beaten_open(&b);
+	for (int i = 0; i < 5; i++) {
+		OK(glex_rdma(b.side.ep, &b.req, NULL));
+		OK(glex_imm_rdma(b.side.ep, &b.imm, NULL));
+		OK(glex_inject(b.side.ep, &b.imm));
+	}
+	ck_assert_mem_eq(b.mem, "12345678", 8);
+	memset(b.mem, 0xee, sizeof(b.mem));
+	beaten_turn(&b, (enum turn)_i);
+	RETURNS(glex_rdma(b.side.ep, &b.req, NULL), here ? GLEX_INVALID_PARAM : GLEX_SUCCESS);
+	if (!here)
+		expect_error(b.side.ep, _i == WRONG_WAY ? GLEX_ERR_OP_RDMA_GET : GLEX_ERR_OP_RDMA_PUT,
+			     (enum glex_err_req_status)status[_i]);
+	if (!here && _i != WRONG_WAY) {
+		OK(glex_imm_rdma(b.side.ep, &b.imm, NULL));
+		expect_error(b.side.ep, GLEX_ERR_OP_IMM_RDMA_PUT, (enum glex_err_req_status)status[_i]);
+		OK(glex_inject(b.side.ep, &b.imm));
+		expect_error(b.side.ep, GLEX_ERR_OP_IMM_RDMA_PUT, (enum glex_err_req_status)status[_i]);
+	}
+	for (size_t i = 0; i < sizeof(b.mem); i++)
+		ck_assert_uint_eq(b.mem[i], 0xee);
+	if (b.to)
+		OK(glex_destroy_ep(b.to));
+	if (_i == LOCAL_GONE) /* side_close gives it back */
+		OK(glex_register_mem(b.side.ep, b.side.buf, sizeof(b.mem), GLEX_MEM_READ, &b.side.card.mh));
+	side_close(&b.side);
+}
+END_TEST
+
 START_TEST(request__wrong_key_bounds_or_handle__error_no_data_no_events)
 {
 	struct peer peer = peer_start(wrong_requests, &_i);
@@ -504,6 +602,7 @@ int main(void)
 	tcase_add_test(tc, key__macros__keep_what_they_promise);
 	tcase_add_loop_test(tc, key__that_of_the_target__honoured, 0, 6);
 	tcase_add_loop_test(tc, request__wrong_key_bounds_or_handle__error_no_data_no_events, 0, KINDS);
+	tcase_add_loop_test(tc, request__wrong_after_many_like_it__error_and_no_data, 0, TURNS);
 	tcase_add_loop_test(tc, request__no_such_endpoint__dest_vp_stop, 0, KINDS);
 	tcase_add_loop_test(tc, request__endpoint_destroyed__dest_vp_stop_until_the_number_has_a_new_owner, 0, KINDS);
 	tcase_add_loop_test(tc, request__target_process_dead__dest_host_dead, 0, 2);

@@ -147,7 +147,7 @@ static inline bool glexi_is_forked(const struct glexi_device *dev)
 }
 
 /* Adds to a counter for display.  Writers hold a lock of the endpoint; of two that do not (sleeps) one may be lost. */
-static inline void glexi_count(_Atomic uint64_t *counter, uint64_t n)
+GLEXI_INLINE void glexi_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed); /* relaxed: counter */
 

@@ -291,6 +291,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	nep->host.ops = &nic_host_ops;
 	nep->host.engine = dev->engine;
 	nep->host.session = dev->welcome.session;
+	emu_copy_ways(nep->host.way);
 	set_up_bias(nep);
 	nep->host.model = dev->nic->seg.total_size >= EMU_NIC_SIZE(true);
 	nep->host.known = nep->host.model ? NULL : nep->known; /* what is modelled takes the long way */

@@ -145,6 +145,28 @@ struct nic_shuffle {
 	uint64_t seed;
 };
 
+/*
+ * The beaten track: what the last PUT or GET that raised nothing went between, if the one
+ * before it did too.  Found here, a request of the same kind needs no other look but at
+ * what may have changed since: `valid` of both regions, and the state of the port.
+ */
+struct nic_track_end {
+	uint64_t handle; /* 0: none */
+	uint64_t len;
+	unsigned char *base;
+	const _Atomic uint64_t *valid;
+	uint64_t generation; /* that it must show */
+};
+
+struct nic_track {
+	struct nic_track_end remote, local; /* local: of PUT and GET only */
+	const _Atomic uint32_t *state;	    /* of the port */
+	uint64_t addr;			    /* of the endpoint: glex_ep_addr_t.v */
+	uint64_t candidate;		    /* handles of the last request that was not on it, mixed */
+	uint32_t key;
+	uint32_t access; /* of the remote region */
+};
+
 struct nic_ep {
 	struct emu_host host; /* must be first */
 	struct nic_device *dev;
@@ -160,6 +182,7 @@ struct nic_ep {
 	uint32_t last_ep_num;
 	struct nic_port_view *last_port;
 	struct nic_view *last_nic;
+	alignas(64) struct nic_track track, imm_track;	   /* under the post lock, as known; goes with it */
 	alignas(64) struct emu_known known[2 * EMU_KNOWN]; /* regions; under the post lock */
 	/* seldom touched */
 	uint32_t dq_filled; /* descriptors written and not yet shown to the engine */

@@ -368,6 +368,31 @@ glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, 
 	return post_mps(ep, req, bad);
 }
 
+/* ---- the beaten track (quiet.h) --------------------------------------------- */
+
+static void lay_end(struct nic_track_end *end, const struct emu_known *known)
+{
+	glex_mem_handle_t mh = {.v = known->handle};
+
+	end->handle = known->handle;
+	end->len = known->len;
+	end->base = known->base;
+	end->valid = &known->nic->mmt[mh.mmt_index].valid;
+	end->generation = mh.att_index;
+}
+
+void nic_track_lay(struct nic_track *track, const struct emu_vport *to, uint64_t addr, const struct emu_known *remote,
+		   const struct emu_known *local)
+{
+	lay_end(&track->remote, remote);
+	if (local)
+		lay_end(&track->local, local);
+	track->state = &to->port->state;
+	track->addr = addr;
+	track->key = remote->key;
+	track->access = remote->access;
+}
+
 /* ---- immediate PUT ---------------------------------------------------------- */
 
 static bool is_event(const glex_event_t *event)
@@ -501,14 +526,19 @@ static __attribute__((noinline)) glex_ret_t imm_rdma_aloud(struct glexi_ep *ep, 
 	return post_imms(ep, req, bad);
 }
 
+static __attribute__((noinline)) glex_ret_t imm_rdma_off_track(struct glexi_ep *ep, struct glex_imm_rdma_req *req,
+							       struct glex_imm_rdma_req **bad)
+{
+	return put_imm_quiet(ep, req) ? GLEX_SUCCESS : imm_rdma_aloud(ep, req, bad);
+}
+
 glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 
-	if (req && !req->next && !(req->flag & ~QUIET_FLAGS) && req->len && req->data &&
-	    req->len <= EMU_IMM_RDMA_DATA && put_imm_quiet(ep, req))
-		return GLEX_SUCCESS;
-	return imm_rdma_aloud(ep, req, bad);
+	if (!req || req->next || req->flag & ~QUIET_FLAGS || !req->len || !req->data || req->len > EMU_IMM_RDMA_DATA)
+		return imm_rdma_aloud(ep, req, bad);
+	return put_imm_track(ep, req) ? GLEX_SUCCESS : imm_rdma_off_track(ep, req, bad);
 }
 
 static __attribute__((noinline)) glex_ret_t inject_aloud(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
@@ -521,6 +551,8 @@ static __attribute__((noinline)) glex_ret_t inject_aloud(struct glexi_ep *ep, co
 		return GLEX_INVALID_PARAM;
 	if (GLEXI_UNLIKELY(nep->port.dq != NULL))
 		return GLEX_NOT_IMPLEMENTED;
+	if (!(req->flag & ~QUIET_FLAGS) && req->len && put_imm_quiet(ep, req))
+		return GLEX_SUCCESS;
 	if (GLEXI_LIKELY(req->len && put_imm_usual(ep, req)))
 		return GLEX_SUCCESS;
 	locked = glexi_lock(&ep->post_lock);
@@ -535,7 +567,7 @@ static __attribute__((noinline)) glex_ret_t inject_aloud(struct glexi_ep *ep, co
 /* As long as an RDMA PUT: the data cannot wait in a queue. */
 glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
-	if (!(req->flag & ~QUIET_FLAGS) && req->len && req->len <= EMU_RDMA_DATA && put_imm_quiet(ep, req))
+	if (!(req->flag & ~QUIET_FLAGS) && req->len && req->len <= EMU_RDMA_DATA && put_imm_track(ep, req))
 		return GLEX_SUCCESS;
 	return inject_aloud(ep, req);
 }
@@ -717,12 +749,18 @@ static __attribute__((noinline)) glex_ret_t rdma_aloud(struct glexi_ep *ep, stru
 	return post_rdmas(ep, req, bad);
 }
 
+static __attribute__((noinline)) glex_ret_t rdma_off_track(struct glexi_ep *ep, struct glex_rdma_req *req,
+							   struct glex_rdma_req **bad)
+{
+	return rdma_quiet(ep, req) ? GLEX_SUCCESS : rdma_aloud(ep, req, bad);
+}
+
 glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 
-	if (req && !req->next && !(req->flag & ~QUIET_FLAGS) && (unsigned)req->type <= GLEX_RDMA_TYPE_GET && req->len &&
-	    req->len <= EMU_RDMA_DATA && rdma_quiet(ep, req))
-		return GLEX_SUCCESS;
-	return rdma_aloud(ep, req, bad);
+	if (!req || req->next || req->flag & ~QUIET_FLAGS || (unsigned)req->type > GLEX_RDMA_TYPE_GET || !req->len ||
+	    req->len > EMU_RDMA_DATA)
+		return rdma_aloud(ep, req, bad);
+	return rdma_track(ep, req) ? GLEX_SUCCESS : rdma_off_track(ep, req, bad);
 }

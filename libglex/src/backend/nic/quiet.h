@@ -39,47 +39,131 @@ GLEXI_INLINE void nic_expect_answer(struct glexi_ep *ep, const struct emu_ring *
 	atomic_store_explicit(&ep->answer, emu_ring_next(ring), memory_order_relaxed); /* relaxed: a hint */
 }
 
-/* An immediate PUT; false: nothing has happened. */
-GLEXI_INLINE bool put_imm_quiet(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+/* ---- the beaten track ------------------------------------------------------ */
+
+GLEXI_INLINE bool track_end_fits(const struct nic_track_end *end, uint64_t handle, uint32_t offset, uint32_t len)
+{
+	return end->handle == handle && (uint64_t)offset + len <= end->len &&
+	       atomic_load_explicit(end->valid, memory_order_acquire) == end->generation; /* MMT-A3 */
+}
+
+/* The remote end of a request without events is where that of the one before was, and nothing has changed. */
+GLEXI_INLINE bool track_leads(const struct nic_track *track, uint64_t addr, uint64_t handle, uint32_t offset,
+			      uint32_t len, uint32_t key, uint32_t access)
+{
+	return track->addr == addr && track->key == key && (track->access & access) && handle != 0 &&
+	       track_end_fits(&track->remote, handle, offset, len) &&
+	       /* relaxed: as in emu_is_open */
+	       atomic_load_explicit(track->state, memory_order_relaxed) == EMU_PORT_OPEN;
+}
+
+/* A request that was not on it.  True: the one before was like it, so that is where it leads from now on. */
+GLEXI_INLINE bool track_turns(struct nic_track *track, uint64_t local_mh, uint64_t rmt_mh)
+{
+	uint64_t candidate = local_mh * 3 ^ rmt_mh; /* another may look the same: nothing is wrong then */
+
+	if (track->candidate == candidate)
+		return true;
+	track->candidate = candidate;
+	return false;
+}
+
+__attribute__((noinline, cold)) void nic_track_lay(struct nic_track *track, const struct emu_vport *to, uint64_t addr,
+						   const struct emu_known *remote, const struct emu_known *local);
+
+/* ---- requests --------------------------------------------------------------- */
+
+/* What stands before each: no lock is needed, and there is a network. */
+GLEXI_INLINE bool is_quiet(const struct glexi_ep *ep)
+{
+	return glexi_is_lockless(&ep->post_lock) && !glexi_is_lost(ep->dev);
+}
+
+GLEXI_INLINE void put_imm_counted(struct nic_ep *nep, const struct glex_imm_rdma_req *req, unsigned char *base)
+{
+	struct emu_port_counters *by = nep->host.by;
+
+	glexi_count(&by->tx_imm_put, 1);
+	glexi_count(&by->by_map, 1);
+	emu_copy_short(&nep->host, base + req->rmt_offset, req->data, req->len);
+}
+
+GLEXI_INLINE void rdma_counted(struct nic_ep *nep, const struct glex_rdma_req *req, unsigned char *there,
+			       unsigned char *here)
+{
+	struct emu_port_counters *by = nep->host.by;
+	bool put = req->type == GLEX_RDMA_TYPE_PUT;
+
+	there += req->rmt_offset;
+	here += req->local_offset;
+	glexi_count(put ? &by->tx_put : &by->tx_get, 1);
+	glexi_count(&by->tx_bytes, req->len);
+	glexi_count(&by->by_map, 1);
+	emu_copy_short(&nep->host, put ? there : here, put ? here : there, req->len);
+}
+
+/* An immediate PUT on the track; false: nothing has happened. */
+GLEXI_INLINE bool put_imm_track(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	struct nic_ep *nep = ep->be;
-	const struct emu_known *dst;
 
-	if (!glexi_is_lockless(&ep->post_lock) || !usual_port(ep, req->rmt_ep_addr.v))
+	if (!is_quiet(ep) || !track_leads(&nep->imm_track, req->rmt_ep_addr.v, req->rmt_mh.v, req->rmt_offset, req->len,
+					  req->rmt_key, GLEX_MEM_WRITE))
 		return false;
-	dst = emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v, req->rmt_offset, req->len, req->rmt_key,
-				GLEX_MEM_WRITE);
-	if (GLEXI_UNLIKELY(!dst))
-		return false;
-	glexi_count(&nep->host.by->tx_imm_put, 1);
-	glexi_count(&nep->host.by->by_map, 1);
-	emu_copy_short(&nep->host, dst->base + req->rmt_offset, req->data, req->len);
+	put_imm_counted(nep, req, nep->imm_track.remote.base);
 	return true;
 }
 
-/* A PUT or GET; false: nothing has happened. */
+/* The same beside it, of regions seen before. */
+GLEXI_INLINE bool put_imm_quiet(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_vport *to = is_quiet(ep) ? usual_port(ep, req->rmt_ep_addr.v) : NULL;
+	const struct emu_known *dst = to ? emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v,
+							     req->rmt_offset, req->len, req->rmt_key, GLEX_MEM_WRITE)
+					 : NULL;
+
+	if (!dst)
+		return false;
+	if (track_turns(&nep->imm_track, 0, req->rmt_mh.v))
+		nic_track_lay(&nep->imm_track, to, req->rmt_ep_addr.v, dst, NULL);
+	put_imm_counted(nep, req, dst->base);
+	return true;
+}
+
+/* A PUT or GET on the track; false: nothing has happened. */
+GLEXI_INLINE bool rdma_track(struct glexi_ep *ep, const struct glex_rdma_req *req)
+{
+	uint32_t access = req->type == GLEX_RDMA_TYPE_PUT ? GLEX_MEM_WRITE : GLEX_MEM_READ;
+	struct nic_ep *nep = ep->be;
+
+	if (!is_quiet(ep) ||
+	    !track_leads(&nep->track, req->rmt_ep_addr.v, req->rmt_mh.v, req->rmt_offset, req->len, req->rmt_key,
+			 access) ||
+	    !track_end_fits(&nep->track.local, req->local_mh.v, req->local_offset, req->len))
+		return false;
+	rdma_counted(nep, req, nep->track.remote.base, nep->track.local.base);
+	return true;
+}
+
+/* The same beside it, between regions seen before. */
 GLEXI_INLINE bool rdma_quiet(struct glexi_ep *ep, const struct glex_rdma_req *req)
 {
-	bool put = req->type == GLEX_RDMA_TYPE_PUT;
+	uint32_t access = req->type == GLEX_RDMA_TYPE_PUT ? GLEX_MEM_WRITE : GLEX_MEM_READ;
+	struct emu_vport *to = is_quiet(ep) ? usual_port(ep, req->rmt_ep_addr.v) : NULL;
 	const struct emu_known *remote, *local;
 	struct nic_ep *nep = ep->be;
-	unsigned char *here, *there;
 
-	if (!glexi_is_lockless(&ep->post_lock) || !usual_port(ep, req->rmt_ep_addr.v))
+	if (!to)
 		return false;
 	remote = emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v, req->rmt_offset, req->len,
-				   req->rmt_key, put ? GLEX_MEM_WRITE : GLEX_MEM_READ);
-	if (GLEXI_UNLIKELY(!remote))
-		return false;
-	there = remote->base + req->rmt_offset;
+				   req->rmt_key, access);
 	local = emu_recall_local(&nep->host, req->local_mh.v, ep->addr.v, req->local_offset, req->len);
-	if (GLEXI_UNLIKELY(!local))
+	if (!remote || !local)
 		return false;
-	here = local->base + req->local_offset;
-	glexi_count(put ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
-	glexi_count(&nep->host.by->tx_bytes, req->len);
-	glexi_count(&nep->host.by->by_map, 1);
-	emu_copy_short(&nep->host, put ? there : here, put ? here : there, req->len);
+	if (track_turns(&nep->track, req->local_mh.v, req->rmt_mh.v))
+		nic_track_lay(&nep->track, to, req->rmt_ep_addr.v, remote, local);
+	rdma_counted(nep, req, remote->base, local->base);
 	return true;
 }
 

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_channel_get.c - the channel library: regions exposed, and GETs of them, over a
+ * network that reorders, refuses and dies.
+ */
+#include "channel_kit.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct got {
+	int done;
+	enum glexch_got failed;
+};
+
+static void on_got(void *arg, enum glexch_got how)
+{
+	struct got *got = arg;
+
+	got->done++;
+	got->failed = how;
+}
+
+static void connected(unsigned seed)
+{
+	start(seed, 16, 8);
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 10);
+	settle(&procs[0].main_end, &procs[1].main_end);
+}
+
+/* All n GETs end, and what they have brought is what was there. */
+static void finish_gets(const struct got *got, int n, const uint8_t *src, const uint8_t *dst, size_t len)
+{
+	for (int i = 0; i < STEPS && got->done < n; i++)
+		step();
+	ck_assert_int_eq(got->done, n);
+	ck_assert_int_eq(got->failed, GLEXCH_GOT_ALL);
+	ck_assert_int_eq(memcmp(src, dst, len), 0);
+}
+
+START_TEST(get__several_megabytes__arrive)
+{
+	const size_t n = 5000001;
+	uint8_t *src = malloc(n), *dst = malloc(n);
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+
+	connected((unsigned)_i);
+	fill(src, 5, 0, n);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, 0, &region), GLEX_SUCCESS);
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, n, &region, on_got, &got));
+	ck_assert_int_eq(got.done, 0);
+	finish_gets(&got, 1, src, dst, n);
+	glexch_unexpose(procs[0].ch, n, &region);
+	stop();
+	free(src);
+	free(dst);
+}
+END_TEST
+
+/* In parts, asked for together and backwards. */
+START_TEST(get_part__all_parts__make_the_whole)
+{
+	const size_t n = 300007, part = 70001;
+	uint8_t *src = malloc(n), *dst = malloc(n);
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+	int parts = 0;
+
+	connected((unsigned)_i);
+	fill(src, 5, 0, n);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, n, 0, &region), GLEX_SUCCESS);
+	for (size_t from = n - n % part;; from -= part, parts++) {
+		size_t len = n - from < part ? n - from : part;
+
+		ck_assert_ptr_nonnull(
+			glexch_get_part(procs[1].main_end.conn, dst + from, len, &region, from, on_got, &got));
+		if (!from)
+			break;
+	}
+	finish_gets(&got, parts + 1, src, dst, n);
+	glexch_unexpose(procs[0].ch, n, &region);
+	stop();
+	free(src);
+	free(dst);
+}
+END_TEST
+
+/* Nothing can be registered: it comes through blocks; then it can again. */
+START_TEST(get__memory_table_full__goes_through_blocks)
+{
+	static uint8_t src[50000], dst[50000];
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+
+	connected(1);
+	fill(src, 9, 0, sizeof(src));
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &region), GLEX_SUCCESS);
+	fake.regions_max = fake.regions;
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &region, on_got, &got));
+	for (int i = 0; i < _i; i++)
+		step();
+	fake.regions_max += _i > 0;
+	for (int i = 0; i < 5000 && !got.done; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
+	ck_assert_mem_eq(src, dst, sizeof(src));
+	fake.regions_max = fake.regions + 1;
+	quiet(&procs[1]); /* all blocks are back */
+	glexch_unexpose(procs[0].ch, sizeof(src), &region);
+	stop();
+}
+END_TEST
+
+START_TEST(get__private_memory_out_of_reach__connection_survives)
+{
+	uint8_t src[100], dst[100];
+	struct glexch_region region;
+	struct got got = {0, GLEXCH_GOT_ALL};
+
+	connected(1);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &region), GLEX_SUCCESS);
+	fake.private_handle = region.handle;
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &region, on_got, &got));
+	for (int i = 0; i < 3000; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_NO_ACCESS);
+	send_message(&procs[0].main_end, 3000);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	ck_assert_int_eq(procs[1].main_end.failed, 0);
+	glexch_unexpose(procs[0].ch, sizeof(src), &region);
+	stop();
+}
+END_TEST
+
+START_TEST(expose__share_used_up__is_refused_unless_wanted)
+{
+	struct glexch_region regions[64];
+	uint8_t src[1];
+	int n, wanted;
+
+	connected(1);
+	for (n = 0; glexch_expose(procs[0].ch, src, 1, 0, &regions[n]) == GLEX_SUCCESS; n++)
+		ck_assert_int_lt(n, 32);
+	for (wanted = 0; glexch_expose(procs[0].ch, src, 1, 1, &regions[n + wanted]) == GLEX_SUCCESS; wanted++)
+		ck_assert_int_lt(wanted, 32);
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_eq(wanted, n);
+	for (n += wanted; n; n--)
+		glexch_unexpose(procs[0].ch, 1, &regions[n - 1]);
+	stop();
+}
+END_TEST
+
+START_TEST(get__peer_dies__fails_once)
+{
+	uint8_t dst[100];
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region = {.handle = 1};
+
+	connected(1);
+	fake_kill(procs[0].card.addr);
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &region, on_got, &got));
+	for (int i = 0; i < 3000; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_LOST_PEER);
+	ck_assert_int_eq(procs[1].main_end.failed, 1);
+	stop();
+}
+END_TEST
+
+START_TEST(region_count__around_the_limit__covers_all)
+{
+	ck_assert_uint_eq(glexch_region_count(1), 1);
+	ck_assert_uint_eq(glexch_region_count(GLEXCH_REGION_BYTES), 1);
+	ck_assert_uint_eq(glexch_region_count(GLEXCH_REGION_BYTES + 1), 2);
+	ck_assert_uint_eq(glexch_region_count((uint64_t)9 << 30), 5);
+}
+END_TEST
+
+static TCase *get_case(void)
+{
+	TCase *tc = tcase_create("zero copy");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, get__several_megabytes__arrive, 1, 4);
+	tcase_add_loop_test(tc, get_part__all_parts__make_the_whole, 1, 4);
+	tcase_add_loop_test(tc, get__memory_table_full__goes_through_blocks, 0, 8);
+	tcase_add_test(tc, get__private_memory_out_of_reach__connection_survives);
+	tcase_add_test(tc, expose__share_used_up__is_refused_unless_wanted);
+	tcase_add_test(tc, get__peer_dies__fails_once);
+	tcase_add_test(tc, region_count__around_the_limit__covers_all);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("channel_get");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, get_case());
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
