@@ -35,6 +35,8 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/core/intr.c \
 	libglex/src/core/coll.c \
 	libglex/src/group/priv.h \
+	libglex/src/group/direct.h \
+	libglex/src/group/board.c \
 	libglex/src/group/direct.c \
 	libglex/src/group/gates.c \
 	libglex/src/group/group.c \
@@ -107,5 +109,6 @@ libglex_tools_glex_collsim_CFLAGS = $(AM_CFLAGS)
 libglex_tools_glex_collsim_LDADD = emulator/sim/libemusim.la emulator/nic/libemunic.la -lm
 glex_collsim_parts = \
 	libglex/tools/collsim_run.c libglex/tools/collsim_glex.c \
-	libglex/src/group/priv.h libglex/src/group/direct.c libglex/src/group/gates.c \
-	libglex/src/group/group.c libglex/src/group/tree.c libglex/src/core/coll.c
+	libglex/src/group/priv.h libglex/src/group/direct.h libglex/src/group/board.c \
+	libglex/src/group/direct.c libglex/src/group/gates.c libglex/src/group/group.c \
+	libglex/src/group/tree.c libglex/src/core/coll.c

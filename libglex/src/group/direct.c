@@ -2,10 +2,6 @@
 /*
  * direct.c - collectives of few members, without a tree: they PUT into each other's boards.
  *
- *   board   | arrived 64 | ended 8 x 16 | asked 8 x 16 | place 0 | place 1 | ...       line q is at place q % window
- *   place   | result | from member 0 | from member 1 | ...              lines of 64 bytes
- *   line    | ... | data, to the right | stamp 8 |                      stamp: line's number, what, bytes
- *
  *   bcast      the root PUTs its data into everybody's result line
  *   reduce     everybody PUTs an operand into his line on the root's board
  *   barrier, allreduce   everybody PUTs an operand into his line on member 0's board, then adds
@@ -16,76 +12,18 @@
  * What is waited for is always a line of one's own board.  So where members outnumber
  * processors, each has to run but once for a collective, and a rank that waits costs one load.
  *
- * More than DATA bytes take two lines.  Who only sends in a collective does not learn whether it
- * was read.  Who cannot know that there is room for a line has begun, but does not send yet: he
- * PUTs into `asked` of whom it is for which line must have been ended, who PUTs into his `ended` how
- * far he is when he has come to it.  Whoever asks is there for the answer, and so is who is asked,
- * since he needs what is held back.  Nothing else is PUT to a member who may have left.
- *
  * Who waits for long says so, by an MP to all others, and sleeps; who has sent something looks
  * whether there is such an MP, and wakes its sender.  An MP that was looked for too early is made
  * up for by sleeping but shortly at first.
- *
- * I1  ended[i], known[i] and lag are not ahead of what i, and all others, have ended.
- * I2  line q is PUT to i while i has ended line q - window.
- * I3  a stamp is the last of its line that becomes visible; it is read first.
  */
-#include "group/priv.h"
+#include "group/direct.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/nic/reduce.h"
-
-#define LINE	 64u
-#define DATA	 (LINE - 8u)
 #define EXCHANGE 2u  /* members that send each to each: one way there, and no third party */
 #define LOOKS	 200 /* rounds of eight looks before sleeping */
-
-struct line {
-	unsigned char data[DATA];
-	uint64_t stamp;
-};
-
-struct glexi_board {
-	uint64_t arrived; /* member 0's: how many, and above 32 bits at what, in sum since the beginning */
-	unsigned char apart[LINE - 8];
-	uint64_t ended[GLEX_GROUP_DIRECT_MAX];
-	uint64_t asked[GLEX_GROUP_DIRECT_MAX]; /* for more than this one has ended: to be told */
-	struct line line[(GLEXI_BOARD - LINE - 2 * 8 * GLEX_GROUP_DIRECT_MAX) / LINE];
-};
-
-static_assert(sizeof(struct glexi_board) <= GLEXI_BOARD && offsetof(struct glexi_board, line) % LINE == 0, "lines");
-static_assert(2 * DATA >= GLEXI_GROUP_MP, "all that a collective carries is in two lines");
-
-#define LINES ((uint32_t)(sizeof(((struct glexi_board *)0)->line) / LINE))
-
-static_assert(LINES / (GLEX_GROUP_DIRECT_MAX + 1) >= 3,
-	      "who has two lines to send need not wait for the next to begin");
-
-/* What a member has still to do for what was begun; what does not apply is skipped. */
-enum stage { SEND, ADD, GATHER, SPREAD, TAKE, OVER };
-
-struct glexi_direct {
-	struct glexi_board *board;
-	uint32_t window;  /* places */
-	uint64_t seq;	  /* the last line of what was begun */
-	uint64_t total;	  /* what `arrived` comes to when everybody is there */
-	uint64_t lag;	  /* what all others are known to have ended */
-	uint64_t *told;	  /* by member: what he has asked for and been told */
-	uint64_t *known;  /* what each is known to have ended, from what he sent */
-	uint64_t *asleep; /* who is to be woken, by member: when this line is sent; 0: not */
-	/* of what was begun */
-	enum stage stage;
-	glex_ret_t failed;
-	bool exchange, is_last, has_asked, is_held; /* is_held: for want of room */
-	uint64_t asked;				    /* whoever has no room for this line has been asked */
-	uint32_t to, at;			    /* where the next one goes, which line */
-	uint32_t lines, bytes, unit;		    /* lines, their data, that of a unit */
-	struct emu_operand own;
-	struct line out[2];
-};
 
 /* An MP. */
 struct note {
@@ -93,17 +31,6 @@ struct note {
 	uint32_t is_asleep; /* else: wake up */
 	uint64_t seq;
 };
-
-static uint32_t others_of(const struct glex_group *group)
-{
-	return group->n - 1;
-}
-
-/* The place of member i among the others. */
-static uint32_t place_of(const struct glex_group *group, uint32_t i)
-{
-	return i - (i > group->me);
-}
 
 glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_card *cards)
 {
@@ -136,117 +63,6 @@ void glexi_direct_leave(struct glex_group *group)
 	free(group->direct->asleep);
 	free(group->direct);
 	group->direct = NULL;
-}
-
-/* ---- lines ---------------------------------------------------------------------- */
-
-static bool is_all(const struct glex_group *group)
-{
-	return group->what == GLEXI_BARRIER || (group->what == GLEXI_REDUCE && group->to_all);
-}
-
-/* What all members must have begun alike; the root they need not tell. */
-static uint32_t what_of(const struct glex_group *group)
-{
-	const struct glexi_direct *direct = group->direct;
-
-	if (group->what != GLEXI_REDUCE)
-		return (uint32_t)group->what;
-	return (uint32_t)group->what | (uint32_t)group->to_all << 2 | (uint32_t)direct->own.bits << 3 |
-	       (uint32_t)direct->own.count << 4 | (uint32_t)direct->own.op << 8;
-}
-
-static uint64_t first_of(const struct glexi_direct *direct)
-{
-	return direct->seq + 1 - direct->lines;
-}
-
-static uint32_t bytes_of(const struct glexi_direct *direct, uint32_t line)
-{
-	return line + 1 < direct->lines ? DATA : direct->bytes - DATA * line;
-}
-
-/* Those that are PUT: whole words. */
-static uint32_t words_of(const struct glexi_direct *direct, uint32_t line)
-{
-	return (bytes_of(direct, line) + 7) & ~7u;
-}
-
-static uint64_t stamp_of(const struct glex_group *group, uint32_t line)
-{
-	const struct glexi_direct *direct = group->direct;
-
-	return (first_of(direct) + line) << 24 | (uint64_t)what_of(group) << 8 | bytes_of(direct, line);
-}
-
-/* Its index: of member `from`, or (0) the result, counted from 1. */
-static uint32_t line_at(const struct glex_group *group, uint32_t line, uint32_t from)
-{
-	const struct glexi_direct *direct = group->direct;
-
-	return (uint32_t)((first_of(direct) + line) % direct->window) * (group->n + 1) + from;
-}
-
-static uint32_t offset_of(uint32_t index)
-{
-	return (uint32_t)offsetof(struct glexi_board, line) + index * LINE;
-}
-
-/* The data of all lines from there (as line_at) on the own board. */
-static void unpack(const struct glex_group *group, uint32_t from, void *data)
-{
-	const struct glexi_direct *direct = group->direct;
-	const struct line *line;
-	uint32_t i;
-
-	for (i = 0; i < direct->lines; i++) {
-		line = &direct->board->line[line_at(group, i, from)];
-		if (bytes_of(direct, i))
-			memcpy((unsigned char *)data + i * DATA, line->data + DATA - words_of(direct, i),
-			       bytes_of(direct, i));
-	}
-}
-
-static void pack(const struct glex_group *group, struct line *line, const void *data)
-{
-	const struct glexi_direct *direct = group->direct;
-	uint32_t i;
-
-	for (i = 0; i < direct->lines; i++, line++) {
-		if (bytes_of(direct, i))
-			memcpy(line->data + DATA - words_of(direct, i), (const unsigned char *)data + i * DATA,
-			       bytes_of(direct, i));
-		line->stamp = stamp_of(group, i);
-	}
-}
-
-/* All lines from there (as line_at) are on the own board; GLEX_SYS_ERR: they belong to something else. */
-static glex_ret_t is_there(const struct glex_group *group, uint32_t from)
-{
-	const struct glexi_direct *direct = group->direct;
-	uint64_t stamp, want;
-	uint32_t i;
-
-	for (i = 0; i < direct->lines; i++) {
-		/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the line can be read (I3) */
-		stamp = __atomic_load_n(&direct->board->line[line_at(group, i, from)].stamp, __ATOMIC_ACQUIRE);
-		want = stamp_of(group, i);
-		if (stamp != want)
-			return stamp >> 24 == want >> 24 ? GLEX_SYS_ERR : GLEX_NO_MP;
-	}
-	return GLEX_SUCCESS;
-}
-
-/* The same of all members but this one, who is there. */
-static glex_ret_t are_there(const struct glex_group *group)
-{
-	glex_ret_t ret = GLEX_SUCCESS;
-	uint32_t i;
-
-	for (i = group->n; i > 0 && ret == GLEX_SUCCESS; i--)
-		if (i - 1 != group->me)
-			ret = is_there(group, i);
-	return ret;
 }
 
 /* ---- operands ------------------------------------------------------------------- */
@@ -289,7 +105,7 @@ static void combine(const struct glex_group *group, struct emu_operand *sum)
 		if (i == group->me) {
 			with = direct->own;
 		} else {
-			unpack(group, i + 1, data);
+			glexi_board_unpack(group, i + 1, data);
 			widen(direct, data, &with);
 		}
 		if (i == 0)
@@ -305,82 +121,6 @@ static void deliver(struct glex_group *group, const struct emu_operand *sum)
 		memcpy(group->result, sum->unit, group->len * sizeof(sum->unit[0]));
 }
 
-/* ---- sending -------------------------------------------------------------------- */
-
-static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset, const void *data, uint32_t len,
-		      int32_t flag)
-{
-	const struct glex_group_card *card = &group->near[other].card;
-	struct glex_imm_rdma_req req = {
-		.rmt_ep_addr = card->up,
-		.data = (void *)(uintptr_t)data,
-		.len = len,
-		.rmt_mh = card->mh,
-		.rmt_offset = offset,
-		.rmt_key = card->key,
-		.flag = flag,
-	};
-	glex_ret_t ret = glex_imm_rdma(group->down, &req, NULL);
-
-	group->direct->is_held = ret == GLEX_BUSY;
-	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
-}
-
-/* I2 */
-static bool has_room(const struct glex_group *group, uint32_t other, uint64_t number)
-{
-	const struct glexi_direct *direct = group->direct;
-	uint32_t member = other + (other >= group->me);
-
-	return direct->lag + direct->window >= number || direct->known[member] + direct->window >= number ||
-	       /* relaxed: stronger, pairs with the NIC: what was read before he said so may be overwritten */
-	       __atomic_load_n(&direct->board->ended[member], __ATOMIC_ACQUIRE) + direct->window >= number;
-}
-
-/* For this line of what was begun; GLEX_NO_MP: there is none, and those it is for, up to end, have been asked. */
-static glex_ret_t find_room(struct glex_group *group, uint32_t other, uint32_t end, uint32_t line)
-{
-	struct glexi_direct *direct = group->direct;
-	uint32_t at = (uint32_t)offsetof(struct glexi_board, asked) + 8 * group->me;
-	uint64_t number = first_of(direct) + line, half = number - 1 - direct->window / 2;
-	glex_ret_t ret;
-
-	if (has_room(group, other, number))
-		return GLEX_SUCCESS;
-	for (; direct->asked < number && other < end; other++) {
-		if (has_room(group, other, number))
-			continue;
-		ret = put(group, other, at, &half, sizeof(half), GLEX_FLAG_FENCE);
-		if (ret != GLEX_SUCCESS)
-			return ret;
-	}
-	direct->asked = number;
-	direct->is_held = true;
-	return GLEX_NO_MP;
-}
-
-/* What is in `out`, to others from first to end: into the line of `from` (as line_at). */
-static glex_ret_t send_out(struct glex_group *group, uint32_t first, uint32_t end, uint32_t from)
-{
-	struct glexi_direct *direct = group->direct;
-	uint32_t left;
-	glex_ret_t ret;
-
-	for (; first + direct->to < end; direct->to++, direct->at = 0)
-		for (; direct->at < direct->lines; direct->at++) {
-			ret = find_room(group, first + direct->to, end, direct->at);
-			if (ret != GLEX_SUCCESS)
-				return ret;
-			left = DATA - words_of(direct, direct->at);
-			ret = put(group, first + direct->to, offset_of(line_at(group, direct->at, from)) + left,
-				  (unsigned char *)&direct->out[direct->at] + left, LINE - left, 0);
-			if (ret != GLEX_SUCCESS)
-				return ret;
-		}
-	direct->to = direct->at = 0;
-	return GLEX_SUCCESS;
-}
-
 static glex_ret_t do_send(struct glex_group *group)
 {
 	bool bcast = group->what == GLEXI_BCAST, root = group->me == group->root;
@@ -388,23 +128,13 @@ static glex_ret_t do_send(struct glex_group *group)
 	uint32_t others = others_of(group), to;
 
 	if (direct->exchange)
-		return send_out(group, 0, others, group->me + 1);
+		return glexi_board_send(group, 0, others, group->me + 1);
 	if (bcast)
-		return root ? send_out(group, 0, others, 0) : GLEX_SUCCESS;
+		return root ? glexi_board_send(group, 0, others, 0) : GLEX_SUCCESS;
 	if (root || group->what == GLEXI_BARRIER) /* of an allreduce: member 0 */
 		return GLEX_SUCCESS;
 	to = place_of(group, group->root);
-	return send_out(group, to, to + 1, group->me + 1);
-}
-
-/* Member 0's own lines, for whoever is the last. */
-static void lay_out(struct glex_group *group)
-{
-	struct glexi_direct *direct = group->direct;
-	uint32_t i;
-
-	for (i = 0; i < direct->lines; i++)
-		direct->board->line[line_at(group, i, 1)] = direct->out[i]; /* ordered by the addition */
+	return glexi_board_send(group, to, to + 1, group->me + 1);
 }
 
 static glex_ret_t do_add(struct glex_group *group)
@@ -423,7 +153,7 @@ static glex_ret_t do_add(struct glex_group *group)
 	glex_ret_t ret;
 
 	if (group->me == 0 && !direct->has_asked)
-		lay_out(group);
+		glexi_board_lay_out(group);
 	direct->has_asked = true;
 	ret = glex_atomic(group->down, &req, &old);
 	direct->is_held = ret == GLEX_BUSY;
@@ -438,35 +168,6 @@ static glex_ret_t do_add(struct glex_group *group)
 	return old + one == direct->total ? GLEX_SUCCESS : GLEX_SYS_ERR; /* else some have begun something else */
 }
 
-/* Member 0's lines of this collective, to the same place here, where nobody else writes now. */
-static glex_ret_t ask(struct glex_group *group)
-{
-	struct glexi_direct *direct = group->direct;
-	const struct glex_group_card *card = &group->near[0].card;
-	struct glex_rdma_req req = {
-		.rmt_ep_addr = card->up,
-		.local_mh = group->mh,
-		.rmt_mh = card->mh,
-		.rmt_key = card->key,
-		.type = GLEX_RDMA_TYPE_GET,
-		.local_evt = {.cookie_0 = direct->seq, .cookie_1 = 1},
-		.len = group->n * LINE,
-	};
-	glex_ret_t ret;
-
-	for (; direct->at < direct->lines; direct->at++) {
-		req.local_offset = req.rmt_offset = offset_of(line_at(group, direct->at, 1));
-		req.flag = direct->at + 1 == direct->lines ? GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_FENCE : 0;
-		ret = glex_rdma(group->up, &req, NULL);
-		direct->is_held = ret == GLEX_BUSY;
-		if (ret != GLEX_SUCCESS)
-			return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
-	}
-	direct->at = 0;
-	direct->has_asked = true;
-	return GLEX_SUCCESS;
-}
-
 /* The last one's: all operands. */
 static glex_ret_t do_gather(struct glex_group *group)
 {
@@ -477,7 +178,7 @@ static glex_ret_t do_gather(struct glex_group *group)
 	if (!direct->is_last || group->what == GLEXI_BARRIER)
 		return GLEX_SUCCESS;
 	if (group->me != 0) {
-		ret = direct->has_asked ? GLEX_SUCCESS : ask(group);
+		ret = direct->has_asked ? GLEX_SUCCESS : glexi_board_ask(group);
 		if (ret != GLEX_SUCCESS)
 			return ret;
 		ret = glex_probe_first_event(group->up, 0, &event);
@@ -487,7 +188,7 @@ static glex_ret_t do_gather(struct glex_group *group)
 		glex_discard_probed_event(group->up);
 		direct->has_asked = false;
 	}
-	ret = are_there(group);
+	ret = glexi_board_has_all(group);
 	direct->is_held = ret == GLEX_NO_MP; /* a network that reorders may have it under way */
 	if (ret == GLEX_SUCCESS) {
 		struct emu_operand sum;
@@ -496,7 +197,7 @@ static glex_ret_t do_gather(struct glex_group *group)
 		combine(group, &sum);
 		deliver(group, &sum);
 		narrow(direct, &sum, data);
-		pack(group, direct->out, data);
+		glexi_board_pack(group, direct->out, data);
 	}
 	return ret;
 }
@@ -513,13 +214,13 @@ static glex_ret_t do_take(struct glex_group *group)
 	if (direct->is_last || (!is_all(group) && (group->what == GLEXI_BCAST) == (group->me == group->root)))
 		return GLEX_SUCCESS;
 	if (direct->exchange || (group->what == GLEXI_REDUCE && !group->to_all)) {
-		ret = are_there(group);
+		ret = glexi_board_has_all(group);
 		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
 			combine(group, &sum);
 	} else {
-		ret = is_there(group, 0);
+		ret = glexi_board_has(group, 0);
 		if (ret == GLEX_SUCCESS && group->what != GLEXI_BARRIER)
-			unpack(group, 0, data);
+			glexi_board_unpack(group, 0, data);
 		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
 			widen(direct, data, &sum);
 	}
@@ -580,34 +281,13 @@ static void say_asleep(struct glex_group *group)
 	for (i = 0; i < group->n; i++) {
 		if (i == group->me || (group->what == GLEXI_BCAST && i != group->root))
 			continue;
-		if (group->what == GLEXI_REDUCE && !group->to_all && is_there(group, i + 1) == GLEX_SUCCESS)
+		if (group->what == GLEXI_REDUCE && !group->to_all && glexi_board_has(group, i + 1) == GLEX_SUCCESS)
 			continue;
 		send_note(group, place_of(group, i), true);
 	}
 }
 
 /* ---- beginning, waiting ----------------------------------------------------------- */
-
-/* Those who have asked, and wait for it: how far this one is. */
-static glex_ret_t tell(struct glex_group *group)
-{
-	struct glexi_direct *direct = group->direct;
-	uint64_t ended = direct->stage == OVER ? direct->seq : first_of(direct) - 1, asked;
-	uint32_t i, at = (uint32_t)offsetof(struct glexi_board, ended) + 8 * group->me;
-	glex_ret_t ret;
-
-	for (i = 0; i < group->n; i++) {
-		asked = __atomic_load_n(&direct->board->asked[i], __ATOMIC_RELAXED); /* relaxed: orders nothing */
-		if (asked <= direct->told[i] || asked > ended)
-			continue;
-		ret = put(group, place_of(group, i), at, &ended, sizeof(ended), GLEX_FLAG_FENCE);
-		if (ret == GLEX_SUCCESS)
-			direct->told[i] = asked;
-		else if (ret != GLEX_NO_MP) /* else with the next look */
-			return ret;
-	}
-	return GLEX_SUCCESS;
-}
 
 /* I1: whose lines have come has begun it, and so ended all before. */
 static void learn(struct glex_group *group)
@@ -639,7 +319,7 @@ static glex_ret_t advance(struct glex_group *group)
 			ret = do_gather(group);
 			break;
 		case SPREAD:
-			ret = direct->is_last ? send_out(group, 0, others_of(group), 0) : GLEX_SUCCESS;
+			ret = direct->is_last ? glexi_board_send(group, 0, others_of(group), 0) : GLEX_SUCCESS;
 			break;
 		default:
 			ret = do_take(group);
@@ -652,7 +332,7 @@ static glex_ret_t advance(struct glex_group *group)
 		return ret;
 	if (ret == GLEX_SUCCESS)
 		learn(group);
-	told = tell(group);
+	told = glexi_board_tell(group);
 	if (ret == GLEX_SUCCESS)
 		wake(group);
 	return told == GLEX_SUCCESS ? ret : told;
@@ -675,7 +355,7 @@ static void prepare(struct glex_group *group, const void *data, uint32_t len)
 	}
 	direct->lines = 1 + (direct->bytes > DATA);
 	direct->seq += direct->lines;
-	pack(group, direct->out, data);
+	glexi_board_pack(group, direct->out, data);
 }
 
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)

@@ -3,7 +3,7 @@
  * priv.h - a group, as its files see it.  A collective takes one of two ways:
  *
  *   tree.c, gates.c   along a tree, by requests that packets trigger: two for each member
- *   direct.c          no tree: members write into each other's boards
+ *   direct.c, board.c no tree: members write into each other's boards
  */
 #ifndef GLEXI_GROUP_PRIV_H
 #define GLEXI_GROUP_PRIV_H
