@@ -5,6 +5,7 @@
  *   glex_perf (parent)  options; forks both sides, watches them, never opens the device
  *     +- side 0         initiates, measures, prints
  *     +- side 1         answers
+ *     +- members        of collectives, if more than two are asked for
  *
  * The sides share an anonymous page (RAW's cache line, progress) and a
  * socketpair (addresses, meeting between rows).  A side that dies is noticed by
@@ -148,6 +149,8 @@ static void run_test(struct perf_side *s, const struct perf_test *test, uint64_t
 
 		s->size = (uint32_t)sizes.size[i];
 		why = test->refuse(s, s->size);
+		if (!why && s->opt->processes > 2 && !test->collective)
+			why = "it is of two processes";
 		if (why) {
 			if (s->side == 0)
 				perf_out_left_out(s->opt, test, s->size, why);
@@ -194,16 +197,21 @@ static pid_t start_side(const struct perf_options *opt, struct perf_shared *shar
 	if (getppid() != parent)
 		_exit(1);
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	close(sock[!side]);
-	run_side(opt, shared, side, sock[side]);
+	for (int i = 0; i < 2; i++)
+		if (i != side)
+			close(sock[i]);
+	if (side < 2)
+		run_side(opt, shared, side, sock[side]);
+	else
+		perf_run_member(opt, shared, side);
 	exit(0);
 }
 
-static bool reap(struct child child[2])
+static bool reap(struct child *child, uint32_t n)
 {
 	bool failed = false;
 
-	for (int i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		if (!child[i].pid || waitpid(child[i].pid, &child[i].status, WNOHANG) != child[i].pid)
 			continue;
 		child[i].pid = 0;
@@ -213,7 +221,7 @@ static bool reap(struct child child[2])
 }
 
 /* True when a side has not got on for much longer than its own deadline. */
-static bool stuck(const struct perf_options *opt, struct perf_shared *shared, struct child *child, int side)
+static bool stuck(const struct perf_options *opt, struct perf_shared *shared, struct child *child, uint32_t side)
 {
 	/* relaxed: only asks whether it still moves */
 	uint64_t progress = atomic_load_explicit(&shared->progress[side], memory_order_relaxed);
@@ -226,16 +234,25 @@ static bool stuck(const struct perf_options *opt, struct perf_shared *shared, st
 	return now - child->since > (2 * opt->deadline_s + 5) * 1000000000ULL;
 }
 
-static void end_both(struct child child[2], const sigset_t *sigchld)
+static bool is_any_left(const struct child *child, uint32_t n)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		any |= child[i].pid != 0;
+	return any;
+}
+
+static void end_all(struct child *child, uint32_t n, const sigset_t *sigchld)
 {
 	struct timespec grace = {.tv_nsec = 200000000};
 
 	/* One that lost its partner ends by itself; its own words are better than ours. */
-	if (child[0].pid || child[1].pid) {
+	if (is_any_left(child, n)) {
 		sigtimedwait(sigchld, NULL, &grace);
-		reap(child);
+		reap(child, n);
 	}
-	for (int i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		if (!child[i].pid)
 			continue;
 		child[i].killed = true;
@@ -245,41 +262,41 @@ static void end_both(struct child child[2], const sigset_t *sigchld)
 	}
 }
 
-static void tell_deaths(const struct child child[2])
+static void tell_deaths(const struct child *child, uint32_t n)
 {
-	for (int i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < n; i++)
 		/* SIGPIPE: who read our output has seen enough. */
 		if (!child[i].killed && WIFSIGNALED(child[i].status) && WTERMSIG(child[i].status) != SIGPIPE)
-			fprintf(stderr, "glex_perf: side %d was ended by signal %d (%s)\n", i,
+			fprintf(stderr, "glex_perf: side %u was ended by signal %d (%s)\n", i,
 				WTERMSIG(child[i].status), strsignal(WTERMSIG(child[i].status)));
 }
 
-static int watch(const struct perf_options *opt, struct perf_shared *shared, struct child child[2],
+static int watch(const struct perf_options *opt, struct perf_shared *shared, struct child *child,
 		 const sigset_t *sigchld)
 {
 	struct timespec second = {.tv_sec = 1};
 	bool failed = false;
 
-	while (!failed && (child[0].pid || child[1].pid)) {
+	while (!failed && is_any_left(child, opt->processes)) {
 		sigtimedwait(sigchld, NULL, &second);
-		failed = reap(child);
-		for (int i = 0; i < 2 && !failed; i++) {
+		failed = reap(child, opt->processes);
+		for (uint32_t i = 0; i < opt->processes && !failed; i++) {
 			if (!child[i].pid || !stuck(opt, shared, &child[i], i))
 				continue;
-			fprintf(stderr, "glex_perf: side %d has been stuck for %u s\n", i, 2 * opt->deadline_s + 5);
+			fprintf(stderr, "glex_perf: side %u has been stuck for %u s\n", i, 2 * opt->deadline_s + 5);
 			failed = true;
 		}
 	}
 	if (failed) {
-		end_both(child, sigchld);
-		tell_deaths(child);
+		end_all(child, opt->processes, sigchld);
+		tell_deaths(child, opt->processes);
 	}
 	return failed;
 }
 
-static int run_both(const struct perf_options *opt)
+static int run_all(const struct perf_options *opt)
 {
-	struct child child[2] = {{0}};
+	struct child child[PERF_MEMBERS] = {{0}};
 	struct perf_shared *shared;
 	sigset_t sigchld, mask;
 	int sock[2], status;
@@ -292,13 +309,13 @@ static int run_both(const struct perf_options *opt)
 	sigemptyset(&sigchld);
 	sigaddset(&sigchld, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &sigchld, &mask);
-	for (int i = 0; i < 2; i++) {
-		child[i].pid = start_side(opt, shared, i, sock, &mask);
+	for (uint32_t i = 0; i < opt->processes; i++) {
+		child[i].pid = start_side(opt, shared, (int)i, sock, &mask);
 		if (child[i].pid > 0)
 			continue;
 		perror("glex_perf: fork");
 		child[i].pid = 0;
-		end_both(child, &sigchld);
+		end_all(child, opt->processes, &sigchld);
 		return 1;
 	}
 	close(sock[0]);
@@ -313,5 +330,5 @@ int main(int argc, char **argv)
 	struct perf_options opt;
 
 	perf_parse_options(argc, argv, &opt);
-	return opt.open_once ? perf_open_once(opt.open_once) : run_both(&opt);
+	return opt.open_once ? perf_open_once(opt.open_once) : run_all(&opt);
 }

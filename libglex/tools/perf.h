@@ -17,6 +17,7 @@
  *   perf_raw.c, perf_limit.c   the yardsticks        perf_base.c   what knows no GLEX
  *
  * Both sides run the same plan in step.  Side 0 initiates, measures and prints.
+ * Collectives may have further members, which know the plan too, and skip all else.
  */
 #ifndef PERF_H
 #define PERF_H
@@ -32,12 +33,20 @@
 #include <glex_ext.h>
 
 #define PERF_NONE	UINT64_MAX
+#define PERF_MEMBERS	32U  /* processes */
 #define PERF_WINDOW_MAX 256U /* messages; two such windows fit into any default queue */
 
 enum perf_memory {
 	PERF_MEMORY_ALLOC,  /* glex_alloc: the other process maps it */
 	PERF_MEMORY_MALLOC, /* private, on small pages: reached by attaching to the process */
 	PERF_MEMORY_HUGE    /* private, on huge pages */
+};
+
+enum perf_shape {
+	PERF_SHAPE_AUTO, /* direct as far as it goes, then kary */
+	PERF_SHAPE_KARY,
+	PERF_SHAPE_KNOMIAL,
+	PERF_SHAPE_DIRECT
 };
 
 /* PERF_FIGURE: the samples are in the test's own unit. */
@@ -51,7 +60,9 @@ struct perf_options {
 	uint32_t warmup;
 	uint32_t window;
 	uint32_t deadline_s;
+	uint32_t processes;
 	enum glex_ep_type ep_type;
+	enum perf_shape shape;
 	enum perf_memory memory;
 	bool check;
 	bool json;
@@ -64,14 +75,17 @@ struct perf_options {
 /* Anonymous shared memory made before the fork: all that the two sides and their parent share outside GLEX. */
 struct perf_shared {
 	struct perf_raw_lines raw;
-	_Atomic uint64_t progress[2]; /* a side counts up while it gets on */
-	_Atomic uint64_t limit_MBps;  /* what side 1 measured; whole numbers */
-	_Atomic uint32_t limit_known; /* side 0 has measured */
+	_Atomic uint64_t progress[PERF_MEMBERS]; /* each process counts up while it gets on */
+	_Atomic uint64_t limit_MBps;		 /* what side 1 measured; whole numbers */
+	_Atomic uint32_t limit_known;		 /* side 0 has measured */
 	/* perf_wake.c */
 	_Atomic uint64_t turn, done; /* the sample that side 1 waits for, has received */
 	_Atomic uint64_t sent_ns, got_ns;
 	_Atomic uint32_t slept;
 	_Atomic uint32_t futex;
+	/* perf_coll.c */
+	_Atomic uint64_t met; /* meetings of all, times those that came */
+	struct glex_group_card cards[PERF_MEMBERS];
 };
 
 /* Something else that a test found out beside its samples. */
@@ -96,11 +110,12 @@ struct perf_side {
 	glex_ep_handle_t ep;
 	struct perf_card peer;
 	glex_mem_handle_t mh;
-	int side;
+	int side;     /* 2 and on: a further member of a collective */
 	int spins;    /* polls before a wait may sleep */
 	uint8_t *out; /* what is sent from: offset 0 of the region on both sides */
 	uint8_t *in;  /* what is received into: offset half on both sides */
 	uint64_t half;
+	uint64_t meetings; /* of all */
 	const struct perf_options *opt;
 	struct perf_shared *shared;
 	const char *test; /* for messages */
@@ -141,6 +156,7 @@ struct perf_test {
 	bool one_sided;	    /* side 1 only waits */
 	bool both_ways;	    /* as many bytes come back as go */
 	bool one_at_a_time; /* a sample is one message, and there are few */
+	bool collective;    /* of all processes, else of two */
 	const char *unit;   /* PERF_FIGURE only */
 	const char *sizes;
 	uint32_t window;
@@ -170,6 +186,7 @@ extern const struct perf_test perf_wake_lat, perf_overlap, perf_open, perf_ep_me
 
 /* perf_coll.c */
 extern const struct perf_test perf_barrier, perf_bcast, perf_allreduce;
+void perf_run_member(const struct perf_options *opt, struct perf_shared *shared, int index);
 
 /* perf_options.c.  Ends the process with a message where the options make no sense. */
 void perf_parse_options(int argc, char **argv, struct perf_options *opt_p);
@@ -196,6 +213,13 @@ void perf_out_row(const struct perf_options *opt, const struct perf_row *row);
 
 void perf_side_open(struct perf_side *s, uint64_t half);
 void perf_side_close(struct perf_side *s);
+
+/* The device alone, and memory for messages: what a further member has. */
+void perf_member_open(struct perf_side *s, uint64_t half);
+void perf_member_close(struct perf_side *s);
+
+/* All processes call it; it returns when all did. */
+void perf_all_meet(struct perf_side *s);
 
 /* Gives ours, takes theirs. */
 void perf_side_swap(struct perf_side *s, const void *ours, void *theirs, size_t len);

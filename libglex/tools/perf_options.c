@@ -32,7 +32,7 @@ static const struct perf_test *const tests[] = {
 
 const char *argp_program_version = "glex_perf " PACKAGE_VERSION;
 
-enum { OPT_CHECK = 256, OPT_JSON, OPT_BREAK, OPT_OPEN_ONCE };
+enum { OPT_CHECK = 256, OPT_JSON, OPT_SHAPE, OPT_BREAK, OPT_OPEN_ONCE };
 
 static const struct argp_option options[] = {
 	{"test", 't', "TEST[,TEST...]", 0, "What to measure (see below); all: everything", 0},
@@ -41,6 +41,8 @@ static const struct argp_option options[] = {
 	{"warm-up", 'w', "N", 0, "Messages before those", 0},
 	{"window", 'W', "N", 0, "Messages in a window (bandwidth and rate), up to 256", 0},
 	{"endpoint", 'T', "fast|normal", 0, "Type of the endpoints (fast)", 0},
+	{"processes", 'p', "N", 0, "Processes, up to 32: more than two for collectives", 0},
+	{"shape", OPT_SHAPE, "auto|kary|knomial|direct", 0, "How a collective's members are connected", 0},
 	{"memory", 'm', "alloc|malloc|huge", 0,
 	 "alloc: shareable, mapped by the other side (default); malloc: private, attached to; huge: the same on huge "
 	 "pages",
@@ -162,6 +164,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'b':
 		parse_bind(state, arg, opt);
 		return 0;
+	case 'p':
+		parse_number(state, "processes", arg, PERF_MEMBERS, &opt->processes);
+		if (opt->processes < 2)
+			argp_error(state, "processes: it takes two");
+		return 0;
+	case OPT_SHAPE:
+		opt->shape = (enum perf_shape)parse_choice(state, "shape", arg, "auto|kary|knomial|direct");
+		return 0;
 	case OPT_CHECK:
 		opt->check = true;
 		return 0;
@@ -239,6 +249,7 @@ void perf_parse_options(int argc, char **argv, struct perf_options *opt_p)
 	struct perf_options opt = {
 		.tests = "imm_put_lat,put_lat,get_lat,mp_lat,mp_rate,put_bw",
 		.deadline_s = DEADLINE_S,
+		.processes = 2,
 		.broken = PERF_NONE,
 		.core = {PERF_NO_CORE, PERF_NO_CORE},
 	};

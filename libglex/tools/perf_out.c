@@ -91,6 +91,8 @@ void perf_out_test(const struct perf_options *opt, const struct perf_test *test)
 	if (opt->json)
 		return;
 	printf("\n# %s: %s\n", test->name, test->help);
+	if (test->collective)
+		printf("# processes: %u\n", opt->processes);
 	if (test->kind == PERF_FIGURE)
 		printf("# %8s %10s %10s %10s %10s  %s\n", "bytes", "median", "p99", "min", "max", test->unit);
 	else
@@ -158,6 +160,8 @@ static json_t *circumstances(const struct perf_options *opt, const struct perf_r
 			   "checked", (int)opt->check, "cores", cores, "cpu", cpu, "version", PACKAGE_VERSION);
 	for (int i = 0; object && i < PERF_EXTRAS && row->extra[i].name; i++)
 		json_object_set_new(object, row->extra[i].name, json_real(row->extra[i].value));
+	if (object && row->test->collective)
+		json_object_set_new(object, "processes", json_integer(opt->processes));
 	if (object && row->limit > 0) {
 		json_object_set_new(object, "limit", json_real(row->limit));
 		json_object_set_new(object, "limit_name", json_string(row->limit_name));

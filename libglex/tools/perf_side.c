@@ -6,6 +6,10 @@
  * to sleep for a moment at a time, and ends the process with a message when
  * deadline_s have passed.  Whatever ends a side ends the other: their parent
  * sees the exit status and kills it.
+ *
+ * label       access                  order     pairs     says
+ * PERF-R1     any   met += 1          release   PERF-A1   what it has put into the shared page is there
+ * PERF-A1     any   load met          acquire   PERF-R1   it may be read
  */
 #include "perf.h"
 
@@ -18,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NAP_MS	     50
@@ -278,6 +283,40 @@ void perf_side_meet(struct perf_side *s)
 	perf_progress(s);
 }
 
+static uint64_t progress_of_all(const struct perf_side *s)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->opt->processes; i++)
+		/* relaxed: only asks whether somebody still moves */
+		sum += atomic_load_explicit(&s->shared->progress[i], memory_order_relaxed);
+	return sum;
+}
+
+/* Napping: the two sides may be measuring something else first. */
+void perf_all_meet(struct perf_side *s)
+{
+	const struct timespec nap = {.tv_nsec = 200000};
+	uint64_t want = ++s->meetings * s->opt->processes, seen = 0, until = deadline_of(s);
+
+	perf_progress(s);
+	/* PERF-R1 */
+	atomic_fetch_add_explicit(&s->shared->met, 1, memory_order_release);
+	/* PERF-A1 */
+	while (atomic_load_explicit(&s->shared->met, memory_order_acquire) < want) {
+		uint64_t others = progress_of_all(s);
+
+		if (others != seen) {
+			seen = others;
+			until = deadline_of(s);
+		}
+		if (perf_now_ns() > until)
+			perf_fail(s, "the others did not get on for %u s", s->opt->deadline_s);
+		nanosleep(&nap, NULL);
+	}
+	perf_progress(s);
+}
+
 /* ---- opening and closing ------------------------------------------------- */
 
 /* Private pages that are all small or all huge, whatever the system would choose.  In whole huge pages, aligned. */
@@ -320,19 +359,42 @@ static int choose_spins(const struct perf_options *opt)
 	return opt->ep_type == GLEX_EP_TYPE_NORMAL && perf_cores(core, 3) < 3 ? 200 : 20000;
 }
 
+static void open_device(struct perf_side *s)
+{
+	int core = s->opt->core[s->side % 2];
+
+	glex_single_threaded = 1;
+	must(s, "glex_open_device", glex_open_device(0, &s->dev));
+	/* Not earlier: a glexd started by the line above would share the core for ever. */
+	if (perf_pin(core))
+		perf_fail(s, "cannot run on core %d: %s", core, strerror(errno));
+	must(s, "glex_query_device", glex_query_device(s->dev, &s->dev_attr));
+}
+
+void perf_member_open(struct perf_side *s, uint64_t half)
+{
+	s->half = half;
+	open_device(s);
+	s->out = s->mem = calloc(2, half);
+	if (!s->mem)
+		perf_fail(s, "no memory: %llu bytes", 2ULL * half);
+	s->in = s->out + half;
+}
+
+void perf_member_close(struct perf_side *s)
+{
+	free(s->mem);
+	must(s, "glex_close_device", glex_close_device(s->dev));
+}
+
 void perf_side_open(struct perf_side *s, uint64_t half)
 {
 	struct glex_ep_attr attr = {.type = s->opt->ep_type, .num = GLEX_ANY_EP_NUM, .key = GLEX_EP_MAKE_KEY(getpid())};
 	struct perf_card card = {.key = attr.key, .pid = (uint32_t)getpid()};
 
-	glex_single_threaded = 1;
 	s->spins = choose_spins(s->opt);
 	s->half = half;
-	must(s, "glex_open_device", glex_open_device(0, &s->dev));
-	/* Not earlier: a glexd started by the line above would share the core for ever. */
-	if (perf_pin(s->opt->core[s->side]))
-		perf_fail(s, "cannot run on core %d: %s", s->opt->core[s->side], strerror(errno));
-	must(s, "glex_query_device", glex_query_device(s->dev, &s->dev_attr));
+	open_device(s);
 	must(s, "glex_create_ep", glex_create_ep(s->dev, &attr, &s->ep));
 	must(s, "glex_get_ep_addr", glex_get_ep_addr(s->ep, &card.addr));
 	get_memory(s, 2 * half);

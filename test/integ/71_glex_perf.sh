@@ -45,7 +45,7 @@ rows()
 
 all_tests="imm_put_lat put_lat put_poll_lat get_lat mp_lat mp_rate imm_put_rate put_bw get_bw put_bibw wake_lat bcast"
 
-echo "1..29"
+echo "1..33"
 for way in alloc malloc huge; do
 	run -t all -m $way -n 256 -w 64 --check -s 8,64,1000,4K,128K
 	result $? "all tests, memory $way: every byte verified"
@@ -89,6 +89,18 @@ result $? "the table has one row a size"
 run -t mp_lat -n 200 -s 1M &&
 	grep -q "left out" "$work/out"
 result $? "a size that does not fit is left out with the reason"
+run -p 5 -t mp_lat,barrier,bcast,allreduce -n 64 -s 8 --check --json &&
+	[ "$(grep -c '^{"test":"\(barrier\|bcast\|allreduce\)",.*"processes":5' "$work/out")" -eq 3 ] &&
+	[ "$(wc -l <"$work/out")" -eq 3 ] && grep -q "mp_lat: 8 bytes left out: it is of two processes" "$work/err"
+result $? "collectives of five processes, and nothing else"
+run -p 4 --shape knomial -t barrier,bcast,allreduce -n 64 --check && [ "$(rows)" -eq 6 ]
+result $? "collectives of four on a tree: every byte verified"
+run -p 3 -t bcast --check --break 2 -n 64 -s 64
+[ $? -eq 1 ] && grep -q "is corrupt" "$work/err"
+result $? "collectives of three: --check sees a corrupt message"
+run -p 33 -t barrier
+[ $? -eq 2 ]
+result $? "more processes than can be: exit status 2"
 run -t nonsense
 [ $? -eq 2 ]
 result $? "an unknown test: exit status 2"
