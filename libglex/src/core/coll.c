@@ -35,19 +35,20 @@ glex_ret_t glex_coll_compose_mp_reduce_data(union glex_coll_data_loc send_buf[],
 					    enum glex_coll_reduce_op reduce_op, uint32_t branch_degree, void *data,
 					    uint32_t *data_len)
 {
-	struct emu_operand operand;
+	struct emu_operand head = {
+		.magic = EMU_OPERAND_MAGIC,
+		.count = (uint8_t)count,
+		.bits = (uint8_t)data_bits,
+		.op = (uint8_t)reduce_op,
+		.degree = (uint8_t)branch_degree,
+	};
 	uint32_t i;
 
 	if ((count && !send_buf) || count > GLEX_COLL_REDUCE_MAX_DATA_UNITS || !is_width(data_bits) ||
 	    (unsigned)reduce_op > GLEX_COLL_REDUCE_BXOR || branch_degree > GLEX_COLL_MAX_BRANCH_DEGREE || !data ||
 	    !data_len)
 		return GLEX_INVALID_PARAM;
-	memset(&operand, 0, sizeof(operand));
-	operand.magic = EMU_OPERAND_MAGIC;
-	operand.count = (uint8_t)count;
-	operand.bits = (uint8_t)data_bits;
-	operand.op = (uint8_t)reduce_op;
-	operand.degree = (uint8_t)branch_degree;
+	memcpy(data, &head, EMU_OPERAND_HEAD);
 	/* Only what the width means: the rest of a union is whatever the program had there. */
 	for (i = 0; i < count; i++) {
 		union glex_coll_data_loc unit;
@@ -60,10 +61,9 @@ glex_ret_t glex_coll_compose_mp_reduce_data(union glex_coll_data_loc send_buf[],
 			unit.uint32_s.data = send_buf[i].uint32_s.data;
 			unit.uint32_s.location = send_buf[i].uint32_s.location;
 		}
-		memcpy(operand.unit[i], &unit, sizeof(unit));
+		memcpy((unsigned char *)data + EMU_OPERAND_HEAD + i * sizeof(unit), &unit, sizeof(unit));
 	}
-	*data_len = EMU_OPERAND_HEAD + count * (uint32_t)sizeof(operand.unit[0]);
-	memcpy(data, &operand, *data_len);
+	*data_len = EMU_OPERAND_HEAD + count * (uint32_t)sizeof(head.unit[0]);
 	return GLEX_SUCCESS;
 }
 

@@ -25,27 +25,20 @@ static uint32_t words_of(const struct glexi_direct *direct, uint32_t line)
 	return (bytes_of(direct, line) + 7) & ~7u;
 }
 
-static uint64_t stamp_of(const struct glex_group *group, uint32_t line)
-{
-	const struct glexi_direct *direct = group->direct;
-
-	return (first_of(direct) + line) << 24 | (uint64_t)what_of(group) << 8 | bytes_of(direct, line);
-}
-
-/* Its index: of member `from`, or (0) the result, counted from 1. */
-static uint32_t line_at(const struct glex_group *group, uint32_t line, uint32_t from)
-{
-	const struct glexi_direct *direct = group->direct;
-
-	return (uint32_t)((first_of(direct) + line) % direct->window) * (group->n + 1) + from;
-}
-
 static uint32_t offset_of(uint32_t index)
 {
 	return (uint32_t)offsetof(struct glexi_board, line) + index * LINE;
 }
 
-/* The data of all lines from there (as line_at) on the own board. */
+/* Mostly a word or two, for which a call takes longer. */
+static inline void copy(unsigned char *to, const unsigned char *from, uint32_t len)
+{
+	for (; len >= 8; len -= 8, to += 8, from += 8)
+		memcpy(to, from, 8);
+	for (; len; len--)
+		*to++ = *from++;
+}
+
 void glexi_board_unpack(const struct glex_group *group, uint32_t from, void *data)
 {
 	const struct glexi_direct *direct = group->direct;
@@ -53,27 +46,21 @@ void glexi_board_unpack(const struct glex_group *group, uint32_t from, void *dat
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++) {
-		line = &direct->board->line[line_at(group, i, from)];
-		if (bytes_of(direct, i))
-			memcpy((unsigned char *)data + i * DATA, line->data + DATA - words_of(direct, i),
-			       bytes_of(direct, i));
+		line = &direct->board->line[direct->place[i] + from];
+		copy((unsigned char *)data + i * DATA, line->data + DATA - words_of(direct, i), bytes_of(direct, i));
 	}
 }
 
-void glexi_board_pack(const struct glex_group *group, struct line *line, const void *data)
+void glexi_board_pack(struct glex_group *group, const void *data)
 {
-	const struct glexi_direct *direct = group->direct;
+	struct glexi_direct *direct = group->direct;
 	uint32_t i;
 
-	for (i = 0; i < direct->lines; i++, line++) {
-		if (bytes_of(direct, i))
-			memcpy(line->data + DATA - words_of(direct, i), (const unsigned char *)data + i * DATA,
-			       bytes_of(direct, i));
-		line->stamp = stamp_of(group, i);
-	}
+	for (i = 0; i < direct->lines; i++)
+		copy(direct->out[i].data + DATA - words_of(direct, i), (const unsigned char *)data + i * DATA,
+		     bytes_of(direct, i));
 }
 
-/* All lines from there (as line_at) are on the own board; GLEX_SYS_ERR: they belong to something else. */
 glex_ret_t glexi_board_has(const struct glex_group *group, uint32_t from)
 {
 	const struct glexi_direct *direct = group->direct;
@@ -82,15 +69,14 @@ glex_ret_t glexi_board_has(const struct glex_group *group, uint32_t from)
 
 	for (i = 0; i < direct->lines; i++) {
 		/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the line can be read (I3) */
-		stamp = __atomic_load_n(&direct->board->line[line_at(group, i, from)].stamp, __ATOMIC_ACQUIRE);
-		want = stamp_of(group, i);
+		stamp = __atomic_load_n(&direct->board->line[direct->place[i] + from].stamp, __ATOMIC_ACQUIRE);
+		want = direct->out[i].stamp;
 		if (stamp != want)
 			return stamp >> 24 == want >> 24 ? GLEX_SYS_ERR : GLEX_NO_MP;
 	}
 	return GLEX_SUCCESS;
 }
 
-/* The same of all members but this one, who is there. */
 glex_ret_t glexi_board_has_all(const struct glex_group *group)
 {
 	glex_ret_t ret = GLEX_SUCCESS;
@@ -156,7 +142,6 @@ static glex_ret_t find_room(struct glex_group *group, uint32_t other, uint32_t e
 	return GLEX_NO_MP;
 }
 
-/* What is in `out`, to others from first to end: into the line of `from` (as line_at). */
 glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, uint32_t from)
 {
 	struct glexi_direct *direct = group->direct;
@@ -169,7 +154,7 @@ glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t e
 			if (ret != GLEX_SUCCESS)
 				return ret;
 			left = DATA - words_of(direct, direct->at);
-			ret = put(group, first + direct->to, offset_of(line_at(group, direct->at, from)) + left,
+			ret = put(group, first + direct->to, offset_of(direct->place[direct->at] + from) + left,
 				  (unsigned char *)&direct->out[direct->at] + left, LINE - left, 0);
 			if (ret != GLEX_SUCCESS)
 				return ret;
@@ -178,17 +163,16 @@ glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t e
 	return GLEX_SUCCESS;
 }
 
-/* Member 0's own lines, for whoever is the last. */
 void glexi_board_lay_out(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
-		direct->board->line[line_at(group, i, 1)] = direct->out[i]; /* ordered by the addition */
+		direct->board->line[direct->place[i] + 1] = direct->out[i]; /* ordered by the addition */
 }
 
-/* Member 0's lines of this collective, to the same place here, where nobody else writes now. */
+/* To the same place here, where nobody else writes now. */
 glex_ret_t glexi_board_ask(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
@@ -205,7 +189,7 @@ glex_ret_t glexi_board_ask(struct glex_group *group)
 	glex_ret_t ret;
 
 	for (; direct->at < direct->lines; direct->at++) {
-		req.local_offset = req.rmt_offset = offset_of(line_at(group, direct->at, 1));
+		req.local_offset = req.rmt_offset = offset_of(direct->place[direct->at] + 1);
 		req.flag = direct->at + 1 == direct->lines ? GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_FENCE : 0;
 		ret = glex_rdma(group->up, &req, NULL);
 		direct->is_held = ret == GLEX_BUSY;
@@ -219,7 +203,6 @@ glex_ret_t glexi_board_ask(struct glex_group *group)
 
 /* ---- room ------------------------------------------------------------------------ */
 
-/* Those who have asked, and wait for it: how far this one is. */
 glex_ret_t glexi_board_tell(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;

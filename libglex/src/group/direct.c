@@ -79,8 +79,11 @@ static void narrow(const struct glexi_direct *direct, const struct emu_operand *
 {
 	uint32_t i;
 
-	for (i = 0; i < operand->count; i++)
-		memcpy(to + i * direct->unit, operand->unit[i], direct->unit);
+	for (i = 0; i < operand->count; i++) /* memcpy of a length that is known is no call */
+		if (direct->unit == 8)
+			memcpy(to + i * 8, operand->unit[i], 8);
+		else
+			memcpy(to + i * 16, operand->unit[i], 16);
 }
 
 static void widen(const struct glexi_direct *direct, const unsigned char *from, struct emu_operand *operand)
@@ -88,30 +91,37 @@ static void widen(const struct glexi_direct *direct, const unsigned char *from, 
 	uint32_t i;
 
 	memcpy(operand, &direct->own, EMU_OPERAND_HEAD);
-	memset(operand->unit, 0, sizeof(operand->unit));
-	for (i = 0; i < operand->count; i++)
-		memcpy(operand->unit[i], from + i * direct->unit, direct->unit);
+	for (i = 0; i < operand->count; i++) {
+		memset(operand->unit[i], 0, sizeof(operand->unit[i]));
+		if (direct->unit == 8)
+			memcpy(operand->unit[i], from + i * 8, 8);
+		else
+			memcpy(operand->unit[i], from + i * 16, 16);
+	}
 }
 
 /* Of all members, in their order. */
 static void combine(const struct glex_group *group, struct emu_operand *sum)
 {
 	const struct glexi_direct *direct = group->direct;
+	const struct emu_operand *with;
 	unsigned char data[2 * DATA];
-	struct emu_operand with;
-	uint32_t i;
+	struct emu_operand theirs;
+	uint32_t i, k;
 
 	for (i = 0; i < group->n; i++) {
-		if (i == group->me) {
-			with = direct->own;
-		} else {
+		with = i == group->me ? &direct->own : &theirs;
+		if (i != group->me) {
 			glexi_board_unpack(group, i + 1, data);
-			widen(direct, data, &with);
+			widen(direct, data, &theirs);
 		}
-		if (i == 0)
-			*sum = with;
-		else
-			emu_reduce(sum, &with);
+		if (i != 0) {
+			emu_reduce(sum, with);
+			continue;
+		}
+		memcpy(sum, with, EMU_OPERAND_HEAD);
+		for (k = 0; k < with->count; k++)
+			memcpy(sum->unit[k], with->unit[k], sizeof(sum->unit[k]));
 	}
 }
 
@@ -123,17 +133,12 @@ static void deliver(struct glex_group *group, const struct emu_operand *sum)
 
 static glex_ret_t do_send(struct glex_group *group)
 {
-	bool bcast = group->what == GLEXI_BCAST, root = group->me == group->root;
-	struct glexi_direct *direct = group->direct;
-	uint32_t others = others_of(group), to;
+	uint32_t to = place_of(group, group->root);
 
-	if (direct->exchange)
-		return glexi_board_send(group, 0, others, group->me + 1);
-	if (bcast)
-		return root ? glexi_board_send(group, 0, others, 0) : GLEX_SUCCESS;
-	if (root || group->what == GLEXI_BARRIER) /* of an allreduce: member 0 */
-		return GLEX_SUCCESS;
-	to = place_of(group, group->root);
+	if (group->direct->exchange)
+		return glexi_board_send(group, 0, others_of(group), group->me + 1);
+	if (group->what == GLEXI_BCAST)
+		return glexi_board_send(group, 0, others_of(group), 0);
 	return glexi_board_send(group, to, to + 1, group->me + 1);
 }
 
@@ -163,7 +168,8 @@ static glex_ret_t do_add(struct glex_group *group)
 	direct->total += group->n * one;
 	if ((uint32_t)(old + one) != (uint32_t)direct->total)
 		return GLEX_SUCCESS;
-	direct->is_last = true;
+	/* This is the last one. */
+	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << GATHER) | 1u << SPREAD;
 	direct->lag = first_of(direct) - 1;
 	return old + one == direct->total ? GLEX_SUCCESS : GLEX_SYS_ERR; /* else some have begun something else */
 }
@@ -175,8 +181,6 @@ static glex_ret_t do_gather(struct glex_group *group)
 	glex_event_t *event;
 	glex_ret_t ret;
 
-	if (!direct->is_last || group->what == GLEXI_BARRIER)
-		return GLEX_SUCCESS;
 	if (group->me != 0) {
 		ret = direct->has_asked ? GLEX_SUCCESS : glexi_board_ask(group);
 		if (ret != GLEX_SUCCESS)
@@ -197,7 +201,7 @@ static glex_ret_t do_gather(struct glex_group *group)
 		combine(group, &sum);
 		deliver(group, &sum);
 		narrow(direct, &sum, data);
-		glexi_board_pack(group, direct->out, data);
+		glexi_board_pack(group, data);
 	}
 	return ret;
 }
@@ -211,8 +215,6 @@ static glex_ret_t do_take(struct glex_group *group)
 	struct emu_operand sum;
 	glex_ret_t ret;
 
-	if (direct->is_last || (!is_all(group) && (group->what == GLEXI_BCAST) == (group->me == group->root)))
-		return GLEX_SUCCESS;
 	if (direct->exchange || (group->what == GLEXI_REDUCE && !group->to_all)) {
 		ret = glexi_board_has_all(group);
 		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
@@ -252,6 +254,7 @@ static void take_note(struct glex_group *group, const void *mp, uint32_t len)
 	memcpy(&note, mp, sizeof(note));
 	if (note.is_asleep && note.from < group->n && note.from != group->me)
 		group->direct->asleep[note.from] = note.seq;
+	group->direct->some_asleep = true;
 }
 
 /* Whoever says so; all lines up to seq have been sent, or taken. */
@@ -259,18 +262,20 @@ static void wake(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char mp[GLEXI_GROUP_MP];
-	bool some = false;
 	uint32_t i, len;
 
 	while (glex_receive_mp(group->down, 0, NULL, mp, &len) == GLEX_SUCCESS)
 		take_note(group, mp, len);
-	for (i = 0; i < group->n; i++)
-		some |= direct->asleep[i] != 0;
-	for (i = 0; some && i < group->n; i++)
+	if (!direct->some_asleep)
+		return;
+	direct->some_asleep = false;
+	for (i = 0; i < group->n; i++) {
 		if (direct->asleep[i] && direct->asleep[i] <= direct->seq) {
 			direct->asleep[i] = 0;
 			send_note(group, place_of(group, i), false);
 		}
+		direct->some_asleep |= direct->asleep[i] != 0;
+	}
 }
 
 /* To those who may have something to send. */
@@ -301,53 +306,72 @@ static void learn(struct glex_group *group)
 		direct->known[group->root] = before;
 }
 
+static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
+{
+	switch (stage) {
+	case SEND:
+		return do_send(group);
+	case ADD:
+		return do_add(group);
+	case GATHER:
+		return do_gather(group);
+	case SPREAD:
+		return glexi_board_send(group, 0, others_of(group), 0);
+	default:
+		return do_take(group);
+	}
+}
+
 /* As far as it goes without waiting. */
 static glex_ret_t advance(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	glex_ret_t ret = GLEX_SUCCESS, told;
+	glex_ret_t ret = GLEX_SUCCESS, told = GLEX_SUCCESS;
 
-	for (direct->is_held = false; direct->stage < OVER && ret == GLEX_SUCCESS;) {
-		switch (direct->stage) {
-		case SEND:
-			ret = do_send(group);
+	for (direct->is_held = false; direct->stage < OVER; direct->stage++) {
+		if (direct->steps >> direct->stage & 1)
+			ret = do_stage(group, direct->stage);
+		if (ret != GLEX_SUCCESS)
 			break;
-		case ADD:
-			ret = is_all(group) && !direct->exchange ? do_add(group) : GLEX_SUCCESS;
-			break;
-		case GATHER:
-			ret = do_gather(group);
-			break;
-		case SPREAD:
-			ret = direct->is_last ? glexi_board_send(group, 0, others_of(group), 0) : GLEX_SUCCESS;
-			break;
-		default:
-			ret = do_take(group);
-			break;
-		}
-		if (ret == GLEX_SUCCESS)
-			direct->stage++;
 	}
 	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MP)
 		return ret;
 	if (ret == GLEX_SUCCESS)
 		learn(group);
-	told = glexi_board_tell(group);
+	if (is_asked(group))
+		told = glexi_board_tell(group);
 	if (ret == GLEX_SUCCESS)
 		wake(group);
 	return told == GLEX_SUCCESS ? ret : told;
 }
 
+/* What applies, as long as this one is not found to be the last. */
+static uint32_t steps_of(const struct glex_group *group)
+{
+	bool root = group->me == group->root;
+
+	if (group->direct->exchange)
+		return 1u << SEND | 1u << TAKE;
+	if (group->what == GLEXI_BCAST)
+		return root ? 1u << SEND : 1u << TAKE;
+	if (!is_all(group))
+		return root ? 1u << TAKE : 1u << SEND;
+	return (root || group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE;
+}
+
+void *glexi_direct_operand(struct glex_group *group)
+{
+	return &group->direct->own;
+}
+
+/* An operand is in place. */
 static void prepare(struct glex_group *group, const void *data, uint32_t len)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char units[2 * DATA];
 
 	direct->bytes = len;
-	if (group->what == GLEXI_BCAST)
-		direct->bytes = group->len;
 	if (group->what == GLEXI_REDUCE) {
-		memcpy(&direct->own, data, len);
 		direct->unit = unit_of(&direct->own);
 		direct->bytes = direct->own.count * direct->unit;
 		narrow(direct, &direct->own, units);
@@ -355,7 +379,9 @@ static void prepare(struct glex_group *group, const void *data, uint32_t len)
 	}
 	direct->lines = 1 + (direct->bytes > DATA);
 	direct->seq += direct->lines;
-	glexi_board_pack(group, direct->out, data);
+	lay_lines(group);
+	if (group->what != GLEXI_BCAST || group->me == group->root)
+		glexi_board_pack(group, data);
 }
 
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)
@@ -365,7 +391,8 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 
 	direct->stage = SEND;
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
-	direct->is_last = direct->has_asked = false;
+	direct->steps = steps_of(group);
+	direct->has_asked = false;
 	direct->to = direct->at = 0;
 	direct->asked = 0;
 	prepare(group, data, len);

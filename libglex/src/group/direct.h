@@ -44,7 +44,7 @@ static_assert(2 * DATA >= GLEXI_GROUP_MP, "all that a collective carries is in t
 static_assert(LINES / (GLEX_GROUP_DIRECT_MAX + 1) >= 3,
 	      "who has two lines to send need not wait for the next to begin");
 
-/* What a member has still to do for what was begun; what does not apply is skipped. */
+/* What a member has still to do for what was begun. */
 enum stage { SEND, ADD, GATHER, SPREAD, TAKE, OVER };
 
 struct glexi_direct {
@@ -56,13 +56,16 @@ struct glexi_direct {
 	uint64_t *told;	  /* by member: what he has asked for and been told */
 	uint64_t *known;  /* what each is known to have ended, from what he sent */
 	uint64_t *asleep; /* who is to be woken, by member: when this line is sent; 0: not */
+	bool some_asleep;
 	/* of what was begun */
 	enum stage stage;
+	uint32_t steps; /* the stages that apply, a bit each */
 	glex_ret_t failed;
-	bool exchange, is_last, has_asked, is_held; /* is_held: for want of room */
-	uint64_t asked;				    /* whoever has no room for this line has been asked */
-	uint32_t to, at;			    /* where the next one goes, which line */
-	uint32_t lines, bytes, unit;		    /* lines, their data, that of a unit */
+	bool exchange, has_asked, is_held; /* is_held: for want of room */
+	uint64_t asked;			   /* whoever has no room for this line has been asked */
+	uint32_t to, at;		   /* where the next one goes, which line */
+	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit */
+	uint32_t place[2];		   /* on each board, by line: the result's; the members' follow */
 	struct emu_operand own;
 	struct line out[2];
 };
@@ -99,9 +102,38 @@ static inline uint64_t first_of(const struct glexi_direct *direct)
 	return direct->seq + 1 - direct->lines;
 }
 
+/* Somebody may have to be told how far this one is. */
+static inline bool is_asked(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	bool asked = false;
+	uint32_t i;
+
+	for (i = 0; i < group->n; i++)
+		/* relaxed: orders nothing */
+		asked |= __atomic_load_n(&direct->board->asked[i], __ATOMIC_RELAXED) > direct->told[i];
+	return asked;
+}
+
+/* What `lines`, `bytes` and `seq` say is where, and looks how. */
+static inline void lay_lines(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	uint64_t first = first_of(direct);
+	uint32_t i, left;
+
+	for (i = 0; i < direct->lines; i++) {
+		left = direct->bytes - DATA * i;
+		direct->place[i] = (uint32_t)((first + i) % direct->window) * (group->n + 1);
+		direct->out[i].stamp =
+			(first + i) << 24 | (uint64_t)what_of(group) << 8 | (i + 1 < direct->lines ? DATA : left);
+	}
+}
+
 /*
  * Of the collective that has begun.  from: a member, counted from 1, or 0: the result.
  *
+ * unpack: what came from there.  pack: data into `out`.
  * has: all lines from there are on the own board; GLEX_NO_MP: not yet; GLEX_SYS_ERR:
  * they belong to something else.  has_all: the same of all other members.
  * send: what is in `out` to others from first to end, into their lines of `from`.
@@ -110,7 +142,7 @@ static inline uint64_t first_of(const struct glexi_direct *direct)
  * GLEX_NO_MP: not now.
  */
 void glexi_board_unpack(const struct glex_group *group, uint32_t from, void *data);
-void glexi_board_pack(const struct glex_group *group, struct line *line, const void *data);
+void glexi_board_pack(struct glex_group *group, const void *data);
 glex_ret_t glexi_board_has(const struct glex_group *group, uint32_t from);
 glex_ret_t glexi_board_has_all(const struct glex_group *group);
 glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, uint32_t from);

@@ -161,7 +161,8 @@ glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint3
 static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
 			 enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
 {
-	unsigned char data[GLEXI_GROUP_MP];
+	unsigned char tree_data[GLEXI_GROUP_MP];
+	void *data = group->direct ? glexi_direct_operand(group) : tree_data;
 	uint32_t len;
 	glex_ret_t ret = glex_coll_compose_mp_reduce_data(units, count, bits, op, 1, data, &len);
 

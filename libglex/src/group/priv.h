@@ -67,6 +67,8 @@ glex_ret_t glexi_gates_wait(struct glex_group *group, int32_t timeout);
 
 glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_card *cards);
 void glexi_direct_leave(struct glex_group *group);
+/* Where the operand is to be put that begin is given. */
+void *glexi_direct_operand(struct glex_group *group);
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
 
