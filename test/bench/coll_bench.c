@@ -3,11 +3,12 @@
  * coll_bench.c - how long collectives of MPI take, back to back.
  *
  *   barrier, bcast, allreduce, reduce    microseconds a call, of the slowest rank
- *   begin, end   of a non-blocking allreduce of 8 bytes with a computation of ten times
- *                its time in between: microseconds that its call takes, and the wait for it,
- *                of the slowest rank
- *   overlap      of the time that call and wait take without a computation in between, how
- *                much a computation hides, in per cent; what remains is the rank's own work
+ *   pure         a non-blocking allreduce of 8 bytes, call and wait, of the slowest rank
+ *   begin, end   of one with a computation as long as that in between: microseconds that its
+ *                call takes, and the wait for it, of the slowest rank
+ *   overlap      of the time of a pure one how much the computation hides, in per cent; what
+ *                remains is the rank's own work, and where ranks outnumber processors the
+ *                changes from one rank to the next, which no collective can hide
  *   computing    barrier, each rank computing for a random time (the mean of it is
  *                subtracted) before it calls
  *
@@ -47,13 +48,22 @@ static void compute(double seconds)
 	while ((double)t.tv_sec + (double)t.tv_nsec * 1e-9 < until);
 }
 
-/* The same in rounds of a loop: where a look at the clock would take as long as what is measured. */
+/*
+ * The same in rounds of a loop: where a look at the clock would take as long as what is
+ * measured.  The eight additions of a round do not wait for each other: a processor that
+ * waited for its own loop would do MPI's work beside it, and that would pass for overlap.
+ */
 static void turn(long rounds)
 {
-	volatile long i;
+	static double x[8];
+	long i;
+	int k;
 
-	for (i = 0; i < rounds; i++)
-		;
+	for (i = 0; i < rounds; i++) {
+		for (k = 0; k < 8; k++)
+			x[k] += 0.5;
+		__asm__ __volatile__("" : : "r"(x) : "memory");
+	}
 }
 
 static double rounds_a_second(void)
@@ -63,8 +73,8 @@ static double rounds_a_second(void)
 
 	for (i = 0; i < 50; i++) {
 		start = MPI_Wtime();
-		turn(10000);
-		rate = 10000 / (MPI_Wtime() - start);
+		turn(100000);
+		rate = 100000 / (MPI_Wtime() - start);
 		if (rate > best)
 			best = rate;
 	}
@@ -123,32 +133,52 @@ static int calls_of(double seconds)
 	return count < 5 ? 5 : count > 1000 ? 1000 : count;
 }
 
-enum { ALONE, IDLE, WITH, BEGIN, END, TIMES };
+enum { ALONE, IDLE, WITH, WAYS };
 
-/* Seconds a call of non-blocking allreduces (but not of IDLE) with so much computing before the wait. */
-static void overlapped(int way, int count, long rounds, double taken[TIMES])
+/* Seconds a call of non-blocking allreduces (IDLE: of none) with so much computing before the wait. */
+static double overlapped(int way, int count, long rounds)
 {
-	double start, begin = 0, end = 0, t;
 	MPI_Request req;
+	double start;
 	int i;
 
 	PMPI_Barrier(MPI_COMM_WORLD);
 	start = MPI_Wtime();
 	for (i = 0; i < count; i++) {
-		t = MPI_Wtime();
 		if (way != IDLE)
 			MPI_Iallreduce(from, to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &req);
-		begin += MPI_Wtime() - t;
 		if (way != ALONE)
 			turn(rounds);
-		t = MPI_Wtime();
 		if (way != IDLE)
 			MPI_Wait(&req, MPI_STATUS_IGNORE);
-		end += MPI_Wtime() - t;
 	}
-	taken[way] = (MPI_Wtime() - start) / count;
-	taken[BEGIN] = begin / count;
-	taken[END] = end / count;
+	return (MPI_Wtime() - start) / count;
+}
+
+/* Where it goes: the same as WITH, with looks at the clock in between, the time of which is left out. */
+static void parts(int count, long rounds, double *begin_p, double *end_p)
+{
+	double clock = MPI_Wtime(), begin = 0, end = 0, t, u;
+	MPI_Request req;
+	int i;
+
+	for (i = 0; i < count; i++)
+		t = MPI_Wtime();
+	clock = (t - clock) / count;
+	PMPI_Barrier(MPI_COMM_WORLD);
+	for (i = 0; i < count; i++) {
+		t = MPI_Wtime();
+		MPI_Iallreduce(from, to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &req);
+		u = MPI_Wtime();
+		begin += u - t - clock;
+		turn(rounds);
+		t = MPI_Wtime();
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		u = MPI_Wtime();
+		end += u - t - clock;
+	}
+	*begin_p = begin / count;
+	*end_p = end / count;
 }
 
 static double median_of(double *sample)
@@ -164,31 +194,31 @@ static void tell(const char *what, int size, double value, const char *unit)
 	fflush(stdout);
 }
 
+/* Of the slowest rank each: that a fast one waits for it is nothing a collective could hide. */
 static void overlap(void)
 {
-	double begin[SAMPLES], end[SAMPLES], hidden[SAMPLES], taken[TIMES], mine[4], most[4], speed = rounds_a_second();
-	double more, alone = batch("allreduce", 8, 50);
-	int count = calls_of(12 * alone), k;
+	double sample[4][SAMPLES], mine[4], most[4], alone = batch("allreduce", 8, 50), speed = rounds_a_second(), more;
+	static const char *const name[] = {"pure", "begin", "end", "overlap"};
+	int count = calls_of(3 * alone), k, i;
+	long rounds;
 
 	for (k = 0; k < SAMPLES; k++) {
-		overlapped(ALONE, count, 0, taken);
-		MPI_Allreduce(&taken[ALONE], &alone, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-		overlapped(IDLE, count, (long)(10 * alone * speed), taken); /* as it is on a shared processor */
-		overlapped(WITH, count, (long)(10 * alone * speed), taken);
-		mine[0] = taken[BEGIN];
-		mine[1] = taken[END];
-		mine[2] = taken[IDLE];
-		mine[3] = taken[WITH];
-		MPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-		begin[k] = most[0];
-		end[k] = most[1];
-		/* Of the slowest rank each: that a fast one waits for it is nothing a collective could hide. */
-		more = (most[3] - most[2]) / alone;
-		hidden[k] = more < 0 ? 1 : more > 1 ? 0 : 1 - more;
+		mine[ALONE] = overlapped(ALONE, count, 0);
+		MPI_Allreduce(mine, most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+		rounds = (long)(most[ALONE] * speed);
+		mine[IDLE] = overlapped(IDLE, count, rounds); /* as it is on a shared processor */
+		mine[WITH] = overlapped(WITH, count, rounds);
+		MPI_Allreduce(mine, most, WAYS, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+		more = (most[WITH] - most[IDLE]) / most[ALONE];
+		sample[0][k] = 1e6 * most[ALONE];
+		sample[3][k] = 100 * (more < 0 ? 1 : more > 1 ? 0 : 1 - more);
+		parts(count, rounds, &mine[0], &mine[1]);
+		MPI_Allreduce(mine, most, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+		sample[1][k] = 1e6 * most[0];
+		sample[2][k] = 1e6 * most[1];
 	}
-	tell("begin", 8, 1e6 * median_of(begin), "us");
-	tell("end", 8, 1e6 * median_of(end), "us");
-	tell("overlap", 8, 100 * median_of(hidden), "%");
+	for (i = 0; i < 4; i++)
+		tell(name[i], 8, median_of(sample[i]), i < 3 ? "us" : "%");
 }
 
 static double computing(void)
