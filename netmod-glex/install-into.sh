@@ -11,6 +11,7 @@
 #                     ch3:nemesis build, so no Makefile has to change.
 #   include/mpid_coll.h <- #include of glue/glex_hook.h around its functions: some collectives ask
 #                     the netmod first, if it is in use
+#   src/mpi/request/request_impl.c <- a line in MPI_Wait, which has glue/glex_coll.c look first
 #   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
 #                     unexpected messages
 #   src/mpid_probe.c, src/mpid_mprobe.c <- a line where they wait, which asks glue/glex_lost.c
@@ -20,6 +21,8 @@
 #                     for the sum
 #   src/ch3u_request.c <- two lines for what does not fit of a message that is not contiguous: else
 #                     it is waited for for ever, or overwrites what does fit
+#   coll/transports/gentran/ <- where the steps of a schedule end, a line that notes their errors,
+#                     and one for sends that made no request because their rank is dead
 #   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends
 #
 # It may be run again at any time: only files whose content differs are written, so that make
@@ -35,6 +38,8 @@ queue='MPIR_Request *MPIDI_GLEX_unexpected(void); MPIR_Request *MPIDI_GLEX_unexp
 forgotten='if (mpi_errno == MPI_SUCCESS) mpi_errno = mpi_errno_ret; if (mpi_errno == MPI_SUCCESS && *errflag) MPIR_ERR_SET(mpi_errno, *errflag, "**coll_fail");'
 vain='int MPIDI_GLEX_vain(int, MPIR_Comm *); mpi_errno = MPIDI_GLEX_vain(source, comm); if (mpi_errno != MPI_SUCCESS) break;'
 waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
+wait_there='__attribute__((weak)) int MPIDI_GLEX_wait(MPIR_Request *); if (MPIDI_GLEX_wait) { mpi_errno = MPIDI_GLEX_wait(request_ptr); MPIR_ERR_CHECK(mpi_errno); }'
+wait_here='mpi_errno = MPID_Wait(request_ptr'
 next_message='while (errcode != MPI_SUCCESS) {'
 full='if (maxlen < max_location_len + 2) { errcode = MPI_SUCCESS; break; }'
 overflow='rreq->dev.iov[0].iov_base = (void *)rreq->dev.tmpbuf;'
@@ -184,6 +189,14 @@ insert()
 	changed=$((changed + 1))
 }
 
+# Without it the progress engine ends them too, a little later.
+hook_wait()
+{
+	if [ -f "$wait_c" ] && [ "$(grep -cF "$wait_here" "$wait_c")" = 1 ]; then
+		insert before "$wait_here" "$wait_there" "$wait_c"
+	fi
+}
+
 # Those that note errors in mpi_errno_ret and never look at it again.
 mend_allreduce()
 {
@@ -193,6 +206,31 @@ mend_allreduce()
 			continue
 		fi
 		insert after 'fn_exit:' "$forgotten" "$f"
+	done
+}
+
+# Of a step that receives; of one that could not send, for which something has to end.
+received()
+{
+	echo "MPIR_Process_status(&vtxp->u.$1.req->status, &sched->req->u.nbc.errflag);"
+}
+
+unsent()
+{
+	echo "if (!vtxp->u.$1.req) { vtxp->u.$1.req = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);" \
+		"if (!sched->req->u.nbc.errflag) sched->req->u.nbc.errflag = MPIR_ERR_PROC_FAILED; }"
+}
+
+mend_schedules()
+{
+	if [ ! -f "$gentran_c" ] || ! grep -q 'u\.nbc\.errflag' "$gentran_c"; then
+		return
+	fi
+	for step in irecv irecv_status; do
+		insert before "MPIR_Request_free(vtxp->u.$step.req);" "$(received $step)" "$gentran_c"
+	done
+	for step in isend issend; do
+		insert before "if (MPIR_Request_is_complete(vtxp->u.$step.req)) {" "$(unsent $step)" "$gentran_c"
 	done
 }
 
@@ -234,8 +272,13 @@ take_out()
 	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
 		[ ! -f "$f" ] || take_out_of "$f" "$forgotten"
 	done
+	if [ -f "$gentran_c" ]; then
+		for step in irecv irecv_status; do take_out_of "$gentran_c" "$(received $step)"; done
+		for step in isend issend; do take_out_of "$gentran_c" "$(unsent $step)"; done
+	fi
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
+	[ ! -f "$wait_c" ] || take_out_of "$wait_c" "$wait_there"
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
@@ -281,7 +324,9 @@ none_c=$netmod/none/none.c
 coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
+wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
+gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c
 changed=0
 
 check_source_tree
@@ -296,7 +341,9 @@ remove_stale
 append "$none_c" "$include"
 append "$recvq_c" "$queue"
 hook_collectives
+hook_wait
 mend_allreduce
+mend_schedules
 mend_probes
 mend_truncation
 mend_error_text

@@ -37,7 +37,7 @@ enum MPID_nem_glex_tree_state {
 
 struct MPID_nem_glex_op {
 	struct MPID_nem_glex_op *next;
-	MPIR_Request *req; /* NULL: somebody waits for done */
+	MPIR_Request *req; /* NULL: it is on the stack of who waits for done */
 	enum MPID_nem_glex_coll_kind kind;
 	int root;
 	size_t len, at, part; /* bytes or units: all of them, those that are done, those begun */
@@ -61,11 +61,6 @@ struct MPID_nem_glex_tree {
 	glex_group_t group;
 	struct MPID_nem_glex_op *first, **last;
 };
-
-static void *MPID_nem_glex_alloc(size_t size)
-{
-	return MPL_calloc(1, size, MPL_MEM_COLL);
-}
 
 /* ---- operations ------------------------------------------------------------ */
 
@@ -113,15 +108,14 @@ static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *op)
 	return op->at >= op->len;
 }
 
-static int MPID_nem_glex_op_pack(struct MPID_nem_glex_op *op)
+static int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *packed, MPI_Aint len)
 {
 	MPI_Aint done;
 
 #if MPICH_NUMVERSION < 40200000
-	return MPIR_Typerep_pack(op->buf, op->count, op->type, 0, op->packed, (MPI_Aint)op->len, &done);
+	return MPIR_Typerep_pack(buf, count, type, 0, packed, len, &done);
 #else
-	return MPIR_Typerep_pack(op->buf, op->count, op->type, 0, op->packed, (MPI_Aint)op->len, &done,
-				 MPIR_TYPEREP_FLAG_NONE);
+	return MPIR_Typerep_pack(buf, count, type, 0, packed, len, &done, MPIR_TYPEREP_FLAG_NONE);
 #endif
 }
 
@@ -145,6 +139,41 @@ static void MPID_nem_glex_op_drop_packed(struct MPID_nem_glex_op *op)
 	MPL_free(op->packed);
 }
 
+/* With a request, unless it blocks: then it is *here. */
+static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind,
+				MPIR_Request **req_p, struct MPID_nem_glex_op **op_p)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_op *op = here;
+	MPIR_Request *req = NULL;
+
+	if (req_p) {
+		op = MPID_nem_glex.coll_ops;
+		if (op)
+			MPID_nem_glex.coll_ops = op->next;
+		else
+			op = MPL_malloc(sizeof(*op), MPL_MEM_COLL);
+		MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
+		req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
+		MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+		MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
+		req->comm = comm;	   /* I2 */
+		MPIR_Comm_add_ref(comm);
+		*req_p = req;
+	}
+	op->req = req;
+	op->kind = kind;
+	op->root = MPIDI_GLEX_ALL;
+	op->len = op->at = op->part = 0;
+	op->packed = NULL;
+	op->done = 0;
+	*op_p = op;
+	return MPI_SUCCESS;
+fn_fail:
+	MPL_free(op);
+	return mpi_errno;
+}
+
 /* It is over; op is gone afterwards, unless somebody waits for it. */
 static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret)
 {
@@ -160,7 +189,8 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 		return;
 	}
 	req->status.MPI_ERROR = op->error;
-	MPL_free(op);
+	op->next = MPID_nem_glex.coll_ops;
+	MPID_nem_glex.coll_ops = op;
 	MPID_nem_glex_note(MPID_Request_complete(req));
 }
 
@@ -244,25 +274,33 @@ static void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_
 		MPID_nem_glex_tree_next(tree, ret);
 }
 
+/* Nothing is to be waited for here any more: for an operation without a request, or a request of the communicator. */
+static int MPID_nem_glex_is_over(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
+				 MPIR_Request *req)
+{
+	return op ? op->done : MPIR_Request_is_complete(req) || !tree->first;
+}
+
 /*
- * Until op is done.  Where ranks outnumber processors, whoever has nothing to do gives
+ * Until it is over.  Where ranks outnumber processors, whoever has nothing to do gives
  * way at once: the others have to come to their calls.
  */
-static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op, MPIR_Request *req)
 {
 	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.ranks_here > MPID_nem_glex.cpus;
 	MPID_Progress_state state;
 	unsigned i;
 
-	for (i = 0; !op->done && i < (crowded ? 1 : MPID_NEM_GLEX_SPINS); i++)
-		MPID_nem_glex_tree_poll(tree);
+	for (i = 0; i < (crowded ? 1 : MPID_NEM_GLEX_SPINS); i++)
+		if (MPID_nem_glex_tree_poll(tree) && MPID_nem_glex_is_over(tree, op, req))
+			return MPI_SUCCESS;
 	if (MPIR_IS_THREADED) {
 		MPID_Progress_start(&state);
-		while (!op->done && mpi_errno == MPI_SUCCESS)
+		while (!MPID_nem_glex_is_over(tree, op, req) && mpi_errno == MPI_SUCCESS)
 			mpi_errno = MPID_Progress_wait(&state);
 		MPID_Progress_end(&state);
 	}
-	for (i = 1; !op->done && mpi_errno == MPI_SUCCESS; i++) {
+	for (i = 1; !MPID_nem_glex_is_over(tree, op, req) && mpi_errno == MPI_SUCCESS; i++) {
 		if (crowded || i % MPID_NEM_GLEX_LOOKS == 0)
 			sched_yield();
 		if (i % MPID_NEM_GLEX_LOOKS == 0)
@@ -270,10 +308,18 @@ static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, struct MPID_nem_g
 		else
 			MPID_nem_glex_tree_poll(tree);
 	}
-	/* Without progress none of them ends: what the tree was doing is given up (I3). */
-	while (!op->done)
-		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
-	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
+	return mpi_errno;
+}
+
+/* MPI_Wait: if the request is one of ours, it is looked for where it ends, and only then anywhere else. */
+int MPIDI_GLEX_wait(MPIR_Request *req)
+{
+	struct MPID_nem_glex_tree *tree;
+
+	if (!MPIDI_GLEX_coll || req->kind != MPIR_REQUEST_KIND__COLL || !req->comm)
+		return MPI_SUCCESS;
+	tree = req->comm->dev.ch.netmod_priv;
+	return tree && tree->first ? MPID_nem_glex_wait(tree, NULL, req) : MPI_SUCCESS;
 }
 
 /* ---- trees ----------------------------------------------------------------- */
@@ -395,7 +441,7 @@ static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, struct MPID_nem
 	if (!tree) {
 		if (!MPID_nem_glex_has_trees(comm))
 			goto fn_exit;
-		tree = MPID_nem_glex_alloc(sizeof(*tree));
+		tree = MPL_calloc(1, sizeof(*tree), MPL_MEM_COLL);
 		MPIR_ERR_CHKANDJUMP(!tree, mpi_errno, MPI_ERR_OTHER, "**nomem");
 		tree->last = &tree->first;
 		tree->rank = comm->rank;
@@ -415,60 +461,43 @@ fn_fail:
 
 /* ---- what MPICH calls ------------------------------------------------------ */
 
-/* Puts a copy of *op into the queue, or op itself and waits. */
-static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm, struct MPID_nem_glex_op *op,
-				 MPIR_Request **req_p)
+/* Into the queue; waits for what blocks. */
+static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
-	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_op *copy = NULL;
-	MPIR_Request *req;
+	int mpi_errno = MPI_SUCCESS, blocks = !op->req;
 
-	if (!req_p) {
-		MPID_nem_glex_tree_add(tree, op);
-		return MPID_nem_glex_wait(tree, op);
-	}
-	copy = MPL_malloc(sizeof(*copy), MPL_MEM_COLL);
-	MPIR_ERR_CHKANDJUMP(!copy, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
-	MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
-	MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
-	req->comm = comm;	   /* I2 */
-	MPIR_Comm_add_ref(comm);
-	*copy = *op;
-	copy->req = req;
-	*req_p = req;
-	MPID_nem_glex_tree_add(tree, copy);
-fn_exit:
-	return mpi_errno;
-fn_fail:
-	MPL_free(copy);
-	MPID_nem_glex_op_drop_packed(op);
-	goto fn_exit;
+	MPID_nem_glex_tree_add(tree, op);
+	if (!blocks)
+		return MPI_SUCCESS; /* op may be gone */
+	if (!op->done)
+		mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
+	/* Without progress none of them ends: what the tree was doing is given up (I3). */
+	while (!op->done)
+		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
+	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
 }
 
 static int MPID_nem_glex_barrier(MPIR_Comm *comm, MPIR_Request **req_p)
 {
-	struct MPID_nem_glex_op op;
+	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
 	int mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
 
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
-	memset(&op, 0, offsetof(struct MPID_nem_glex_op, units));
-	op.packed = NULL;
-	op.done = 0;
-	op.kind = MPID_NEM_GLEX_BARRIER;
-	return MPID_nem_glex_coll_do(tree, comm, &op, req_p);
+	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BARRIER, req_p, &op);
+	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
 }
 
 /* Types may differ among ranks, the number of bytes does not. */
 static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm,
 			       MPIR_Request **req_p)
 {
-	struct MPID_nem_glex_op op;
+	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
 	int mpi_errno = MPI_SUCCESS, contig;
 	MPIR_Datatype *dt ATTRIBUTE((unused));
+	unsigned char *packed = NULL;
 	MPI_Aint lb;
 	intptr_t len;
 
@@ -478,49 +507,54 @@ static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
-	memset(&op, 0, sizeof(op));
-	op.kind = MPID_NEM_GLEX_BCAST;
-	op.root = root;
-	op.len = (size_t)len;
-	op.to = (unsigned char *)buf + lb;
 	if (!contig) {
-		op.buf = buf;
-		op.count = count;
-		op.type = type;
-		op.to = op.packed = MPL_malloc(op.len, MPL_MEM_COLL);
-		MPIR_ERR_CHKANDJUMP(!op.packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
-		MPIR_Datatype_add_ref_if_not_builtin(type);
+		packed = MPL_malloc((size_t)len, MPL_MEM_COLL);
+		MPIR_ERR_CHKANDJUMP(!packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
 		if (root == comm->rank)
-			mpi_errno = MPID_nem_glex_op_pack(&op);
+			mpi_errno = MPID_nem_glex_coll_pack(buf, count, type, packed, len);
 		MPIR_ERR_CHECK(mpi_errno);
 	}
-	return MPID_nem_glex_coll_do(tree, comm, &op, req_p);
+	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BCAST, req_p, &op);
+	MPIR_ERR_CHECK(mpi_errno);
+	op->root = root;
+	op->len = (size_t)len;
+	op->to = packed ? packed : (unsigned char *)buf + lb;
+	op->packed = packed;
+	if (packed) {
+		op->buf = buf;
+		op->count = count;
+		op->type = type;
+		MPIR_Datatype_add_ref_if_not_builtin(type);
+	}
+	return MPID_nem_glex_coll_do(tree, op);
 fn_fail:
-	MPID_nem_glex_op_drop_packed(&op);
+	MPL_free(packed);
 	return mpi_errno;
 }
 
 static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op,
 				int root, MPIR_Comm *comm, MPIR_Request **req_p)
 {
-	struct MPID_nem_glex_op op;
+	struct MPID_nem_glex_operand operand;
+	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
 	int mpi_errno;
 
-	if (count < 1 || (size_t)count > MPID_nem_glex.coll_packets * GLEX_COLL_REDUCE_MAX_DATA_UNITS)
-		return MPIDI_GLEX_PASS;
-	memset(&op, 0, sizeof(op));
-	if (!MPID_nem_glex_operand(type, mpi_op, &op.operand))
+	if (count < 1 || (size_t)count > MPID_nem_glex.coll_packets * GLEX_COLL_REDUCE_MAX_DATA_UNITS ||
+	    !MPID_nem_glex_operand(type, mpi_op, &operand))
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
-	op.kind = MPID_NEM_GLEX_REDUCE;
-	op.root = root;
-	op.len = (size_t)count;
-	op.from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-	op.to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
-	return MPID_nem_glex_coll_do(tree, comm, &op, req_p);
+	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_REDUCE, req_p, &op);
+	if (mpi_errno != MPI_SUCCESS)
+		return mpi_errno;
+	op->operand = operand;
+	op->root = root;
+	op->len = (size_t)count;
+	op->from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+	op->to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
+	return MPID_nem_glex_coll_do(tree, op);
 }
 
 /* ---- beginning and end ----------------------------------------------------- */
@@ -572,5 +606,11 @@ fn_fail:
 
 void MPID_nem_glex_coll_finalize(void)
 {
+	struct MPID_nem_glex_op *op;
+
 	MPIDI_GLEX_coll = NULL;
+	while ((op = MPID_nem_glex.coll_ops)) {
+		MPID_nem_glex.coll_ops = op->next;
+		MPL_free(op);
+	}
 }

@@ -116,6 +116,7 @@ struct MPID_nem_glex {
 	uint32_t coll_after;		      /* so many eligible calls make a tree */
 	uint32_t coll_packets;		      /* the longest has so many */
 	struct MPID_nem_glex_tree *coll_busy; /* those with operations */
+	struct MPID_nem_glex_op *coll_ops;    /* to be used again */
 	struct MPID_nem_glex_stats stats;
 };
 
@@ -338,6 +339,7 @@ int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy);
 int MPID_nem_glex_coll_init(void);
 void MPID_nem_glex_coll_finalize(void);
 int MPID_nem_glex_coll_poll(void);
+int MPIDI_GLEX_wait(MPIR_Request *req);
 
 /* ---- glex_coll_op.c ------------------------------------------------------ */
 

@@ -67,16 +67,23 @@ done
 all_told() {
 	[ "$(find "$work/$how" -name 'told.*' | wc -l)" = 3 ]
 }
-for how in barrier ireduce; do
-	export GLEX_MPI_COLL_SHAPE=kary
-	[ $how = barrier ] || GLEX_MPI_COLL_SHAPE=auto
+# dies WHAT NAME=VALUE...
+dies() {
+	local what=$1
+	how=$what.$((++deaths))
+	shift
 	mkdir "$work/$how"
 	# shellcheck disable=SC2016 # for the ranks' shells
-	mpirun_ 4 sh -c '"$@"; until [ -e "$3/over" ]; do sleep 0.1; done' rank "$work/bin/coll_death" $how "$work/$how" \
-		>"$work/out" 2>"$work/err" &
+	env "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 4 sh -c '"$@"; until [ -e "$3/over" ]; do sleep 0.1; done' rank \
+		"$work/bin/coll_death" "$what" "$work/$how" >"$work/out" 2>"$work/err" &
 	within 20 all_told
-	result $? "a rank dies in the middle: the others get an error ($how)"
+	result $? "a rank dies in the middle: the others get an error ($what, $*)"
 	touch "$work/$how/over"
 	wait
-done
+}
+deaths=0
+dies barrier GLEX_MPI_COLL_SHAPE=kary
+dies ireduce GLEX_MPI_COLL_SHAPE=auto
+dies ireduce GLEX_MPI_COLL=off MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=sched_recursive_doubling
+dies ireduce GLEX_MPI_COLL=off MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_single_buffer
 finish
