@@ -9,6 +9,7 @@ netmod_glex_channel_libglexch_la_SOURCES = \
 	netmod-glex/channel/credit.c \
 	netmod-glex/channel/er.c \
 	netmod-glex/channel/er_open.c \
+	netmod-glex/channel/lend.c \
 	netmod-glex/channel/rndv.c \
 	netmod-glex/channel/seq.c \
 	netmod-glex/channel/sr.c
@@ -25,6 +26,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_hook.h \
 	netmod-glex/glue/glex_impl.h \
 	netmod-glex/glue/glex_init.c \
+	netmod-glex/glue/glex_lend.c \
 	netmod-glex/glue/glex_lmt.c \
 	netmod-glex/glue/glex_lost.c \
 	netmod-glex/glue/glex_pipe.c \
@@ -60,6 +62,12 @@ TESTS += test/unit/test_channel_er
 test_unit_test_channel_er_SOURCES = test/unit/test_channel_er.c $(glex_channel_kit)
 test_unit_test_channel_er_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_er_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+
+check_PROGRAMS += test/unit/test_channel_lend
+TESTS += test/unit/test_channel_lend
+test_unit_test_channel_lend_SOURCES = test/unit/test_channel_lend.c $(glex_channel_kit)
+test_unit_test_channel_lend_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_lend_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
 
 check_PROGRAMS += test/unit/test_channel_stats
 TESTS += test/unit/test_channel_stats

@@ -52,7 +52,7 @@ static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params
 		return GLEX_NO_EP_RESOURCE;
 	attr.mpq_type = params->hc_mpq || attr.mpq_capacity > dev.max_ep_mpq_capacity ? GLEX_MPQ_TYPE_HIGH_CAPACITY
 										      : GLEX_MPQ_TYPE_NORMAL;
-	events = params->blocks + GLEXCH_PIECES + GLEXCH_BATCH;
+	events = params->blocks + GLEXCH_PIECES + GLEXCH_LOANS + 1 + GLEXCH_BATCH;
 	attr.eq_capacity = events > dev.def_ep_eq_capacity ? events : dev.def_ep_eq_capacity;
 	attr.eq_type = params->hc_eq || attr.eq_capacity > dev.max_ep_eq_capacity ? GLEX_EQ_TYPE_HIGH_CAPACITY
 										  : GLEX_EQ_TYPE_NORMAL;
@@ -97,6 +97,7 @@ glex_ret_t glexch_open(const struct glexch_params *params, struct glexch **ch_p)
 	ch->next_stream = (uint32_t)glexch_some_number(ch);
 	ch->wants_tail = &ch->wants;
 	glexch_er_plan(ch, params);
+	glexch_lend_open(ch);
 	ret = glex_open_device(0, &ch->dev);
 	if (ret == GLEX_SUCCESS)
 		ret = glexch_create_ep(ch, params);
@@ -156,8 +157,8 @@ void glexch_close(struct glexch *ch)
 
 int glexch_quiet(const struct glexch *ch)
 {
-	return !ch->runq.head && !ch->gets && !ch->wants && !ch->owing && ch->tx.free == ch->tx.count &&
-	       ch->rx.free == ch->rx.count;
+	return !ch->runq.head && !ch->gets && !ch->wants && !ch->owing && !ch->borrowed && !ch->loans_out &&
+	       ch->tx.free == ch->tx.count && ch->rx.free == ch->rx.count;
 }
 
 const struct glexch_stats *glexch_stats(struct glexch *ch)
@@ -257,6 +258,15 @@ static void glexch_handle_event(struct glexch *ch, uint64_t cookie_0, uint64_t c
 	case GLEXCH_EV_PIECE:
 		glexch_rndv_arrived(ch, index, gen);
 		break;
+	case GLEXCH_EV_RETURNED:
+		glexch_lend_returned(ch, index, gen);
+		break;
+	case GLEXCH_EV_RECALL:
+		glexch_lend_recalled(ch, index, cookie_0);
+		break;
+	case GLEXCH_EV_ANSWER:
+		glexch_lend_answered(ch, cookie_0, cookie_1);
+		break;
 	default: /* not ours: a stray PUT of somebody else */
 		break;
 	}
@@ -340,6 +350,8 @@ static void glexch_rest(struct glexch *ch)
 		glexch_block_feed(ch);
 	if (ch->gets)
 		glexch_rndv_run(ch);
+	if (ch->lend_todo)
+		glexch_lend_run(ch);
 	if (ch->runq.head)
 		glexch_sr_run(ch);
 }
@@ -347,7 +359,8 @@ static void glexch_rest(struct glexch *ch)
 /* Something is under way that ends with an event.  Others, late or astray, can lie there for a while. */
 static int glexch_expects_events(const struct glexch *ch)
 {
-	return ch->tx.free < ch->tx.count || ch->rx.free < ch->rx.count || ch->gets || !(ch->tick & GLEXCH_EVENT_MASK);
+	return ch->tx.free < ch->tx.count || ch->rx.free < ch->rx.count || ch->gets || ch->loans_out || ch->lend_asks ||
+	       !(ch->tick & GLEXCH_EVENT_MASK);
 }
 
 /* mp: the next MP, if that has been looked for; then the rings were empty just before. */
@@ -360,7 +373,7 @@ static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glex
 	n += glexch_poll_mps(ch, mp);
 	if (glexch_expects_events(ch))
 		n += glexch_poll_events(ch);
-	if (ch->runq.head || ch->gets || ch->wants || ch->unbound)
+	if (ch->runq.head || ch->gets || ch->wants || ch->unbound || ch->lend_todo)
 		glexch_rest(ch);
 	if (!(++ch->tick & GLEXCH_TICK_MASK)) {
 		glexch_poll_errors(ch);
@@ -388,9 +401,9 @@ static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glex
 static inline int glexch_is_busy(const struct glexch *ch)
 {
 	uintptr_t lists = (uintptr_t)ch->runq.head | (uintptr_t)ch->gets | (uintptr_t)ch->wants | (uintptr_t)ch->owing |
-			  (uintptr_t)ch->dead;
-	uint32_t counts = (uint32_t)ch->depth | ch->unbound | (uint32_t)ch->lost | (ch->tx.count - ch->tx.free) |
-			  (ch->rx.count - ch->rx.free);
+			  (uintptr_t)ch->dead | (uintptr_t)ch->borrowed;
+	uint32_t counts = (uint32_t)ch->depth | ch->unbound | ch->loans_out | (uint32_t)ch->lost |
+			  (ch->tx.count - ch->tx.free) | (ch->rx.count - ch->rx.free);
 
 	return (lists | counts) != 0 || !((ch->tick + 1) & GLEXCH_EVENT_MASK);
 }

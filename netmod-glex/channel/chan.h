@@ -15,6 +15,8 @@
  *   more          --- MP naming a block ----------------->  takes a block of its own,
  *                 <-- RDMA GET of the block --------------  on_data when it has arrived
  *   any buffer    expose, tell the peer      ------------>  glexch_get into its place
+ *   long, lent    --- MP naming a buffer ---------------->  its user says where it goes: lend.c
+ *                 <-- RDMA GET of the buffer -------------
  *
  * What holds:
  *  - Bytes arrive in the order they were accepted, once, whatever order the
@@ -77,6 +79,14 @@ struct glexch_ops {
 	 * not before the card's born: an earlier process had the same address else.  May be NULL.
 	 */
 	void (*died)(struct glexch *ch, glex_ep_addr_t addr, uint32_t number);
+	/*
+	 * What comes next in the stream, left bytes, the peer lends: where are the first of them to be
+	 * fetched to, and how many?  0: nowhere, for want of memory; the connection fails then.  All
+	 * that was given to data is where it belongs.  NULL: this process does not borrow.
+	 */
+	uint64_t (*land)(struct glexch_conn *conn, uint64_t left, void **buf_p);
+	/* They are there; once for each land.  n 0: they are not, and buf is needed no more. */
+	void (*landed)(struct glexch_conn *conn, void *buf, uint64_t n);
 };
 
 #define GLEXCH_DIED "its process ended without closing its endpoint" /* why of fail, for who has died */
@@ -208,6 +218,7 @@ struct glexch_cursor {
 struct glexch_item {
 	struct glexch_item *next;
 	struct glexch_cursor cur;
+	uint32_t loan; /* set by glexch_queue and glexch_lend */
 	int (*done)(struct glexch_conn *conn, struct glexch_item *item, int failed);
 };
 
@@ -223,6 +234,15 @@ void glexch_try(struct glexch_conn *conn, struct glexch_cursor *cur);
 
 /* Queues item with its cur set; it may be done before the call returns. */
 void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
+
+/*
+ * The same of an item that ends with len bytes which are not sent: the peer is to fetch
+ * them from buf, whose user says where to.  cur is of what goes before them: a header.  done
+ * is called when they have been fetched, what it returns does not matter.  Returns 0 if that
+ * cannot be (no room to register buf, too much is lent already, peers cannot reach private memory):
+ * nothing has happened then, and it goes as a stream.
+ */
+int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len);
 
 void glexch_cursor_init(struct glexch_cursor *cur, const struct iovec *iov, int cnt);
 

@@ -21,6 +21,7 @@
 #define GLEXCH_START	     8u	    /* what a peer may send at once, before it has shown to need more */
 #define GLEXCH_START_FOREIGN 1u	    /* the same of an unexpected process */
 #define GLEXCH_FOREIGN_MAX   256u   /* so many of those have room in the MPQ at first contact */
+#define GLEXCH_LOANS	     128u   /* buffers lent at a time */
 #define GLEXCH_PIECES	     32u    /* GETs of glexch_get under way at once */
 #define GLEXCH_BATCH	     32	    /* MPs, and events, handled in one round */
 #define GLEXCH_NESTED_MPS    256u   /* MPs a nested round may leave undiscarded */
@@ -43,6 +44,7 @@ enum glexch_mp_type {
 	GLEXCH_MP_SPLIT = 8,  /* sequenced: a header, to be filled up with zeros, and stream bytes */
 	GLEXCH_MP_ER = 9,     /* sequenced: enum glexch_er_word about the exclusive channel */
 	GLEXCH_MP_HOLD = 10,  /* sequenced: what you send piles up here, or does no more */
+	GLEXCH_MP_LENT = 11,  /* sequenced: as BLOCK, but to be fetched from any memory, when it is its turn: lend.c */
 };
 
 enum glexch_mp_flag {
@@ -163,6 +165,10 @@ enum glexch_event_type {
 	GLEXCH_EV_FETCHED = 1, /* local: a receive block is filled */
 	GLEXCH_EV_FREED = 2,   /* remote: a send block has been read */
 	GLEXCH_EV_PIECE = 3,   /* local: a piece of a glexch_get is there */
+	/* lend.c: */
+	GLEXCH_EV_RETURNED = 4, /* remote: all of a loan has been fetched */
+	GLEXCH_EV_RECALL = 5,	/* remote: it cannot be; cookie_0 also numbers who says so */
+	GLEXCH_EV_ANSWER = 6,	/* remote: cookie_0 is a handle, cookie_1 has offset, number, type */
 };
 
 /* ---- objects ------------------------------------------------------------- */
@@ -263,6 +269,7 @@ struct glexch_conn {
 	uint16_t unread : 1;   /* a credit MP of ours may not have been read */
 	uint16_t saw : 1;      /* to be told: one of the peer's has been read */
 	uint16_t hold : 1;     /* what glexch_conn_hold was told last */
+	uint16_t paused : 1;   /* what the peer lends is being fetched: the stream stands still */
 	uint16_t paid : 1;     /* a foreign one: has its slots from mpq_pool, not from the room for strangers */
 	uint32_t key;
 	uint32_t tx_block; /* bytes of the longest block to send */
@@ -341,6 +348,25 @@ struct glexch_piece {
 	uint64_t at; /* place in the buffer */
 };
 
+struct glexch_borrowed;
+
+/* A buffer that a peer is to fetch: lend.c. */
+struct glexch_loan {
+	uint32_t gen;		  /* odd while in use */
+	uint32_t next;		  /* free one */
+	struct glexch_conn *conn; /* NULL: free */
+	struct glexch_item *item;
+	void *buf;
+	uint64_t len;
+	struct glexch_region region;
+	void *copy; /* which peers can reach, if they cannot reach buf */
+	struct glexch_region copy_region;
+	uint32_t borrower; /* what the peer calls it */
+	uint8_t told;	   /* the peer knows of it */
+	uint8_t recalled;  /* and cannot reach it: to be answered */
+	uint8_t copied;	   /* copy is exposed */
+};
+
 struct glexch {
 	glex_ep_handle_t ep;
 	const struct glexch_ops *ops;
@@ -351,6 +377,13 @@ struct glexch {
 	struct glexch_connq runq;
 	struct glexch_conn *owing;
 	struct glexch_get *gets; /* not finished */
+	struct glexch_borrowed *borrowed;
+	struct glexch_borrowed *lend_asks; /* waits for an answer */
+	uint32_t lend_todo;		   /* events to be posted */
+	uint32_t loans_out;
+	uint32_t loan_free; /* the first */
+	uint32_t lend_id;
+	int lend_never;		 /* peers cannot reach private memory */
 	uint32_t unbound;	 /* connections that wait for hello to accept them */
 	struct glexch_rx *wants; /* FIFO of packets that wait for a receive block */
 	struct glexch_rx **wants_tail;
@@ -396,6 +429,7 @@ struct glexch {
 	uint32_t graves_mask;
 	struct glexch_rx *rx_free;
 	struct glexch_piece pieces[GLEXCH_PIECES];
+	struct glexch_loan loans[GLEXCH_LOANS];
 	glex_ep_addr_t addr;
 	glex_device_handle_t dev;
 	glex_rcache_handle_t rc;
@@ -553,6 +587,7 @@ void glexch_sr_probe(struct glexch_conn *conn);
 void glexch_say(struct glexch_conn *conn, enum glexch_say what);
 void glexch_data_short(struct glexch_conn *conn, const void *header, size_t header_len, const void *bytes, size_t len);
 void glexch_cursor_copy(struct glexch_cursor *cur, uint8_t *dst, size_t n);
+void glexch_queue_now(struct glexch_conn *conn, struct glexch_item *item);
 void glexch_sr_hand_over(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len);
 void glexch_sr_take(struct glexch_conn *conn, uint8_t credits, int saw);
 void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, uint32_t len);
@@ -569,5 +604,21 @@ glex_ret_t glexch_rndv_open(struct glexch *ch);
 void glexch_rndv_close(struct glexch *ch);
 void glexch_rndv_arrived(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_rndv_drop(struct glexch_conn *conn, int tell);
+struct glexch_get *glexch_get_and_tell(struct glexch_conn *conn, void *buf, uint64_t len,
+				       const struct glexch_region *regions, uint64_t from, const glex_event_t *tell,
+				       glexch_get_fn done, void *arg);
+
+/* ---- lend.c -------------------------------------------------------------- */
+
+void glexch_lend_open(struct glexch *ch);
+void glexch_lend_describe(const struct glexch *ch, const struct glexch_item *item, struct glexch_block_ref *ref);
+void glexch_lend_told(struct glexch *ch, const struct glexch_item *item);
+int glexch_lend_has(const struct glexch_conn *conn);
+void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, uint32_t inl);
+void glexch_lend_returned(struct glexch *ch, uint32_t index, uint32_t gen);
+void glexch_lend_recalled(struct glexch *ch, uint32_t index, uint64_t cookie_0);
+void glexch_lend_answered(struct glexch *ch, uint64_t handle, uint64_t cookie_1);
+void glexch_lend_run(struct glexch *ch);
+void glexch_lend_drop(struct glexch_conn *conn, int tell);
 
 #endif /* GLEXCH_CHAN_PRIV_H */

@@ -302,8 +302,9 @@ void glexch_conn_destroy(struct glexch_conn *conn)
 	glexch_conn_unlink(conn);
 	if (!ch->closing && glexch_tag_chan(conn->rx_tag) == GLEXCH_CHAN_MAIN && glexch_tag_stream(conn->rx_tag))
 		glexch_grave_dig(conn);
-	glexch_sr_drop(conn, 0);
 	glexch_rndv_drop(conn, 0);
+	glexch_lend_drop(conn, 0);
+	glexch_sr_drop(conn, 0);
 	glexch_block_forget(conn, 0);
 	glexch_er_leave(conn, 0);
 	glexch_seq_drop(conn);
@@ -335,8 +336,9 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why)
 	glexch_block_forget(conn, 1);
 	glexch_er_leave(conn, 1);
 	glexch_seq_drop(conn);
-	glexch_sr_drop(conn, 1); /* I2 */
-	glexch_rndv_drop(conn, 1);
+	glexch_rndv_drop(conn, 1); /* I2 */
+	glexch_lend_drop(conn, 1);
+	glexch_sr_drop(conn, 1);
 	if (conn->bound && !(conn->slow & GLEXCH_SLOW_DEAD))
 		conn->ch->ops->fail(conn, why);
 }
@@ -409,8 +411,8 @@ void glexch_conn_fail_all(struct glexch *ch, const char *why)
  * Who only waits posts nothing, and so would never hear from the network that a
  * peer is gone: one bucket after the other is asked for.  Only who has been silent
  * for a while, and does not part: others live, or say goodbye, and what is asked of
- * them then may come when they have gone.  (Those for whom something is queued are
- * asked for more often: they wait for credits.)
+ * them then may come when they have gone.  (Those for whom something is queued, or
+ * lent to, are asked for more often: it waits for them.)
  */
 static void glexch_conn_feel(struct glexch *ch)
 {
@@ -444,7 +446,7 @@ void glexch_conn_tend(struct glexch *ch)
 			conn->silent = conn->hot ? 0 : (uint8_t)(conn->silent + (conn->silent < GLEXCH_SILENT));
 			glexch_credit_cool(conn);
 			glexch_er_cool(conn);
-			if ((conn->slow & GLEXCH_SLOW_QUEUE) && conn->bound)
+			if (conn->bound && ((conn->slow & GLEXCH_SLOW_QUEUE) || glexch_lend_has(conn)))
 				glexch_sr_probe(conn);
 			if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 				break; /* the list may have changed */

@@ -424,7 +424,7 @@ static int glexch_er_deliver(struct glexch_conn *conn)
 	uint64_t w;
 	int n;
 
-	for (n = 0; n < GLEXCH_ER_BATCH && (w = glexch_er_look(er)) != 0; n++) {
+	for (n = 0; n < GLEXCH_ER_BATCH && !conn->paused && (w = glexch_er_look(er)) != 0; n++) {
 		uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
 		uint32_t lines = glexch_er_head_lines(glexch_er_inl(w));
 

@@ -43,7 +43,8 @@ struct glexch_get {
 	int open;			 /* local is held */
 	uint32_t under_way;		 /* pieces */
 	enum glexch_got failed;
-	int refused; /* by a full memory table: asked again now and then */
+	int refused;	   /* by a full memory table: asked again now and then */
+	glex_event_t tell; /* the peer, with the last piece; no cookie_1: nothing */
 	glexch_get_fn done;
 	void *arg;
 	struct glexch_region regions[];
@@ -225,6 +226,14 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	n = glexch_get_place(ch, get, n, &ch->pieces[slot], &req);
 	if (!n)
 		return 0;
+	if (get->tell.cookie_1 && get->pos + n == get->len) {
+		if (get->under_way) { /* the last arrives last */
+			glexch_piece_put_block(ch, &ch->pieces[slot]);
+			return 0;
+		}
+		req.rmt_evt = get->tell;
+		req.flag = GLEX_FLAG_REMOTE_EVT;
+	}
 	req.rmt_ep_addr.v = get->conn->peer;
 	req.len = (uint32_t)n;
 	remote = &get->regions[at / GLEXCH_REGION_BYTES];
@@ -234,7 +243,7 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	req.local_evt.cookie_0 = ++ch->pieces[slot].gen; /* I1 */
 	req.local_evt.cookie_1 = (uint64_t)slot << 8 | GLEXCH_EV_PIECE;
 	req.rmt_key = get->conn->key;
-	req.flag = GLEX_FLAG_LOCAL_EVT;
+	req.flag |= GLEX_FLAG_LOCAL_EVT;
 	ret = glex_rdma(ch->ep, &req, NULL);
 	if (ret != GLEX_SUCCESS) {
 		glexch_piece_put_block(ch, &ch->pieces[slot]);
@@ -267,6 +276,14 @@ struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len,
 struct glexch_get *glexch_get_part(struct glexch_conn *conn, void *buf, uint64_t len,
 				   const struct glexch_region *regions, uint64_t from, glexch_get_fn done, void *arg)
 {
+	return glexch_get_and_tell(conn, buf, len, regions, from, NULL, done, arg);
+}
+
+/* tell: an event for the peer, when all of it has arrived; or NULL. */
+struct glexch_get *glexch_get_and_tell(struct glexch_conn *conn, void *buf, uint64_t len,
+				       const struct glexch_region *regions, uint64_t from, const glex_event_t *tell,
+				       glexch_get_fn done, void *arg)
+{
 	const struct glexch_region *first = regions + from / GLEXCH_REGION_BYTES;
 	uint32_t n = glexch_region_count(from % GLEXCH_REGION_BYTES + len);
 	struct glexch *ch = conn->ch;
@@ -282,6 +299,8 @@ struct glexch_get *glexch_get_part(struct glexch_conn *conn, void *buf, uint64_t
 	get->len = len;
 	get->done = done;
 	get->arg = arg;
+	if (tell)
+		get->tell = *tell;
 	get->failed = conn->slow & GLEXCH_SLOW_FAILED ? GLEXCH_GOT_LOST_PEER : GLEXCH_GOT_ALL;
 	for (p = &ch->gets; *p; p = &(*p)->next)
 		;

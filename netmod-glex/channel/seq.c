@@ -110,6 +110,9 @@ static void glexch_seq_hand_over(struct glexch_conn *conn, struct glexch_rx *rx)
 	case GLEXCH_MP_BLOCK:
 		glexch_seq_block(conn, rx);
 		break;
+	case GLEXCH_MP_LENT:
+		glexch_lend_begin(conn, &rx->mp.u.block, rx->body_len - (uint32_t)GLEXCH_BLOCK_FIXED);
+		break;
 	case GLEXCH_MP_ASK:
 		glexch_say(conn, GLEXCH_SAY_GIVE);
 		break;
@@ -149,7 +152,7 @@ void glexch_seq_deliver(struct glexch_conn *conn)
 	if (conn->delivering) /* I1 */
 		return;
 	conn->delivering = 1;
-	while ((rx = conn->rx) && rx->mp.hdr.seq == conn->rx_seq && rx->state == GLEXCH_RX_READY) {
+	while (!conn->paused && (rx = conn->rx) && rx->mp.hdr.seq == conn->rx_seq && rx->state == GLEXCH_RX_READY) {
 		if (!glexch_seq_admits(conn, rx))
 			break;
 		conn->rx = rx->next; /* I2 */
@@ -160,7 +163,7 @@ void glexch_seq_deliver(struct glexch_conn *conn)
 			break;
 		glexch_credit_owe(conn);
 	}
-	conn->delivering = 0;
+	conn->delivering = conn->paused; /* until glexch_borrowed_end */
 	glexch_block_feed(ch);
 }
 

@@ -185,6 +185,25 @@ static enum glexch_step glexch_sr_block(struct glexch_conn *conn, struct glexch_
 	return step;
 }
 
+/* What an item lends, with what is left before it, its header. */
+static enum glexch_step glexch_sr_lent(struct glexch_conn *conn, struct glexch_item *item)
+{
+	struct glexch_cursor c = item->cur;
+	size_t inl = c.left;
+	struct glexch_mp mp;
+	enum glexch_step step;
+
+	if (!conn->credits)
+		return GLEXCH_STEP_NO_CREDIT;
+	glexch_sr_header(conn, &mp, GLEXCH_MP_LENT);
+	glexch_cursor_copy(&c, mp.u.block.inl, inl);
+	glexch_lend_describe(conn->ch, item, &mp.u.block);
+	step = glexch_sr_post(conn, &mp, (uint32_t)(GLEXCH_BLOCK_FIXED + inl));
+	if (step == GLEXCH_STEP_OK)
+		item->cur = c;
+	return step;
+}
+
 static enum glexch_step glexch_sr_ready(const struct glexch_conn *conn)
 {
 	if (conn->slow & (GLEXCH_SLOW_HELLO | GLEXCH_SLOW_STRANGER | GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
@@ -439,6 +458,10 @@ static void glexch_queue_finish(struct glexch_conn *conn)
 	struct glexch_item *item = conn->tx_head;
 
 	conn->tx_head = item->next; /* I4 */
+	if (item->loan) {
+		glexch_lend_told(conn->ch, item);
+		return;
+	}
 	if (!item->done(conn, item, 0) || (conn->slow & GLEXCH_SLOW_DEAD))
 		return;
 	if (conn->slow & GLEXCH_SLOW_FAILED) {
@@ -449,6 +472,19 @@ static void glexch_queue_finish(struct glexch_conn *conn)
 	if (!conn->tx_head)
 		conn->tx_tail = item;
 	conn->tx_head = item;
+}
+
+/* Sends the first item as far as it goes. */
+static enum glexch_step glexch_queue_step(struct glexch_conn *conn)
+{
+	struct glexch_item *item = conn->tx_head;
+	enum glexch_step step = GLEXCH_STEP_OK;
+
+	while (step == GLEXCH_STEP_OK && item->cur.left > (item->loan ? GLEXCH_BLOCK_INLINE : 0))
+		step = glexch_sr_step(conn, &item->cur);
+	if (step == GLEXCH_STEP_OK && item->loan)
+		step = glexch_sr_lent(conn, item);
+	return step;
 }
 
 /* Sends from the queue until it is empty or something is missing. */
@@ -468,23 +504,21 @@ static enum glexch_step glexch_queue_run(struct glexch_conn *conn)
 			step = GLEXCH_STEP_OK; /* the queue can go on without */
 	}
 	while (conn->tx_head && step == GLEXCH_STEP_OK && !(conn->slow & gone)) {
-		struct glexch_cursor *cur = &conn->tx_head->cur;
-
-		while (cur->left && step == GLEXCH_STEP_OK)
-			step = glexch_sr_step(conn, cur);
+		step = glexch_queue_step(conn);
 		if (step == GLEXCH_STEP_OK)
 			glexch_queue_finish(conn);
 	}
 	conn->slow &= (uint8_t)~GLEXCH_SLOW_ACTIVE;
 	if (!conn->tx_head)
 		conn->slow &= (uint8_t)~GLEXCH_SLOW_QUEUE;
-	if (!conn->tx_head && conn->draining && !(conn->slow & gone))
+	if (!conn->tx_head && conn->draining && !(conn->slow & gone) && !glexch_lend_has(conn))
 		conn->ch->ops->drained(conn);
 	return step;
 }
 
 void glexch_queue(struct glexch_conn *conn, struct glexch_item *item)
 {
+	item->loan = 0;
 	if (conn->slow & GLEXCH_SLOW_FAILED) {
 		item->done(conn, item, 1);
 		return;
@@ -496,6 +530,14 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item)
 	} else {
 		conn->ch->stats.credit_waits++;
 	}
+}
+
+/* An item of glexch_lend: sent at once, if that can be. */
+void glexch_queue_now(struct glexch_conn *conn, struct glexch_item *item)
+{
+	glexch_queue_push(conn, item);
+	if (glexch_queue_run(conn) == GLEXCH_STEP_NO_ROOM || (conn->slow & GLEXCH_SLOW_ACTIVE))
+		glexch_runq_add(conn);
 }
 
 /* Serves the run queue; the first that finds no room ends the round, the next round begins with another. */
@@ -540,7 +582,7 @@ void glexch_conn_part(struct glexch_conn *conn)
 void glexch_conn_drain(struct glexch_conn *conn)
 {
 	conn->draining = 1;
-	if (!(conn->slow & (GLEXCH_SLOW_QUEUE | GLEXCH_SLOW_ACTIVE)))
+	if (!(conn->slow & (GLEXCH_SLOW_QUEUE | GLEXCH_SLOW_ACTIVE)) && !glexch_lend_has(conn))
 		conn->ch->ops->drained(conn);
 }
 
@@ -568,6 +610,8 @@ static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, u
 		return body == sizeof(mp->u.er);
 	case GLEXCH_MP_BLOCK:
 		return body >= GLEXCH_BLOCK_FIXED && mp->u.block.len > 0 && mp->u.block.len <= ch->block_size;
+	case GLEXCH_MP_LENT:
+		return body >= GLEXCH_BLOCK_FIXED && mp->u.block.len > 0 && ch->ops->land;
 	case GLEXCH_MP_HELLO:
 		return body >= offsetof(struct glexch_hello, blob) && mp->u.hello.blob_len <= GLEXCH_BLOB_MAX &&
 		       mp->u.hello.blob_len == body - offsetof(struct glexch_hello, blob);

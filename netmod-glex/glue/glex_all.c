@@ -15,6 +15,7 @@
 #include "er.c"
 #include "er_open.c"
 #include "rndv.c"
+#include "lend.c"
 
 #include "glex_init.c"
 #include "glex_vc.c"
@@ -22,6 +23,7 @@
 #include "glex_dead.c"
 #include "glex_lost.c"
 #include "glex_send.c"
+#include "glex_lend.c"
 #include "glex_held.c"
 #include "glex_poll.c"
 #include "glex_lmt.c"

@@ -40,6 +40,8 @@ struct MPID_nem_glex_stats {
 	uint64_t eager_bytes;
 	uint64_t rndv[GLEXCH_SIZES]; /* messages sent by rendezvous */
 	uint64_t rndv_bytes;
+	uint64_t lent[GLEXCH_SIZES]; /* one-sided data that peers fetched */
+	uint64_t lent_bytes;
 	uint64_t packed;     /* of them, not contiguous at the sender */
 	uint64_t copied;     /* to memory that peers can reach */
 	uint64_t unpacked;   /* rendezvous received, not contiguous here */
@@ -96,6 +98,7 @@ struct MPID_nem_glex {
 	int idle;  /* polls in a row that found nothing */
 	int error; /* I3 */
 	intptr_t eager_max;
+	size_t lend_above;			   /* longer one-sided data is fetched: glex_lend.c */
 	int zero_copy;				   /* else long messages are streamed when they are asked for */
 	struct MPID_nem_glex_lmt *lmt_waiting;	   /* sends that found the memory table full */
 	struct MPID_nem_glex_fetch *fetch_waiting; /* receives that found no chunk free */
@@ -123,10 +126,11 @@ struct MPID_nem_glex {
 extern struct MPID_nem_glex MPID_nem_glex;
 
 typedef struct {
-	struct glexch_conn *conn; /* I1 */
-	uint64_t piled;		  /* bytes of its unexpected messages, when they were counted last */
-	uint8_t held;		  /* the peer wants our sends to wait for their receives */
-	uint8_t holding;	  /* we the peer's */
+	struct glexch_conn *conn;	  /* I1 */
+	struct MPID_nem_glex_chunk *lent; /* what the peer lends is fetched into it */
+	uint64_t piled;			  /* bytes of its unexpected messages, when they were counted last */
+	uint8_t held;			  /* the peer wants our sends to wait for their receives */
+	uint8_t holding;		  /* we the peer's */
 } MPID_nem_glex_vc_t;
 
 /* What the area of a request is that waits. */
@@ -284,6 +288,13 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, struct iovec *iov,
 			   int n_iov);
 
+/* ---- glex_lend.c --------------------------------------------------------- */
+
+int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov);
+int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data);
+uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p);
+void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n);
+
 /* ---- glex_held.c --------------------------------------------------------- */
 
 MPIR_Request *MPIDI_GLEX_unexpected(void); /* the first of them, by next the others: install-into.sh */
@@ -324,6 +335,8 @@ extern MPIDI_CH3_PktHandler_Fcn *MPID_nem_glex_pkt_handlers[];
 #define MPID_NEM_GLEX_PKT_HANDLERS 2
 
 void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p);
+struct MPID_nem_glex_chunk *MPID_nem_glex_chunk_borrow(void);
+void MPID_nem_glex_chunk_return(struct MPID_nem_glex_chunk *chunk);
 void MPID_nem_glex_pool_init(uint32_t size, uint32_t count);
 void MPID_nem_glex_pool_finalize(void);
 int MPID_nem_glex_pipe_whole(struct MPID_nem_glex_lmt *lmt);

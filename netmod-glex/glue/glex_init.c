@@ -49,6 +49,8 @@ static const struct glexch_ops MPID_nem_glex_ops = {
 	.drained = MPID_nem_glex_vc_drained,
 	.held = MPID_nem_glex_held,
 	.died = MPID_nem_glex_died,
+	.land = MPID_nem_glex_land,
+	.landed = MPID_nem_glex_landed,
 };
 
 /* FNV-1a of the group's name: what its members are known by. */
@@ -110,6 +112,8 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	glex_config_uint("GLEX_MPI_UNEXPECTED_MAX", &unexpected);
 	MPID_nem_glex_held_init(unexpected);
 	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
+	MPID_nem_glex.lend_above =
+		MPID_nem_glex.zero_copy ? MPID_nem_glex_setting("GLEX_MPI_RMA_COPY_MAX", INT32_MAX) : SIZE_MAX;
 	MPID_nem_glex_pool_init(MPID_nem_glex_setting("GLEX_MPI_PACK_SIZE", 1u << 30) & ~63u,
 				MPID_nem_glex_setting("GLEX_MPI_PACK_CHUNKS", 1u << 16));
 	MPID_nem_glex.coll_where = (enum MPID_nem_glex_coll_where)MPID_nem_glex_setting("GLEX_MPI_COLL", 2);

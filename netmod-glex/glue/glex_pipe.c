@@ -290,6 +290,19 @@ static void MPID_nem_glex_chunk_put(struct MPID_nem_glex_chunk *chunk, enum MPID
 	MPID_nem_glex_chunk_free(chunk, side);
 }
 
+/* One to receive into, for somebody who cannot wait for it; NULL: no memory. */
+struct MPID_nem_glex_chunk *MPID_nem_glex_chunk_borrow(void)
+{
+	glex_ret_t ret;
+
+	return MPID_nem_glex_chunk_get(MPID_NEM_GLEX_RECEIVES, 1, &ret);
+}
+
+void MPID_nem_glex_chunk_return(struct MPID_nem_glex_chunk *chunk)
+{
+	MPID_nem_glex_chunk_put(chunk, MPID_NEM_GLEX_RECEIVES);
+}
+
 /* ---- packets ------------------------------------------------------------- */
 
 static void MPID_nem_glex_say_pkt(MPIDI_VC_t *vc, void *pkt, intptr_t size)

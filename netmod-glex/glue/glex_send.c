@@ -9,6 +9,18 @@
  */
 #include "glex_impl.h"
 
+/*
+ * What answers an operation of a peer.  Nobody here waits for it, but its window's books have to be
+ * kept: who waits until all has been answered would do so for ever.
+ */
+static int MPID_nem_glex_is_answer(const MPIR_Request *sreq)
+{
+	int type = MPIDI_Request_get_type(sreq);
+
+	return sreq->dev.OnFinal && (type == MPIDI_REQUEST_TYPE_GET_RESP || type == MPIDI_REQUEST_TYPE_GET_ACCUM_RESP ||
+				     type == MPIDI_REQUEST_TYPE_FOP_RESP);
+}
+
 /* A queued request is accepted, or lost.  1: its next batch of segments is in cur. */
 static int MPID_nem_glex_sent(struct glexch_conn *conn, struct glexch_item *item, int failed)
 {
@@ -16,9 +28,13 @@ static int MPID_nem_glex_sent(struct glexch_conn *conn, struct glexch_item *item
 	MPIR_Request *sreq = area->send.req;
 	int complete = 0;
 
-	if (failed) {
+	if (failed && !MPID_nem_glex_is_answer(sreq)) {
 		sreq->status.MPI_ERROR = MPID_nem_glex_comm_error(area->send.vc);
 		MPID_nem_glex_note(MPID_Request_complete(sreq));
+		return 0;
+	}
+	if (failed) {
+		MPID_nem_glex_note(sreq->dev.OnFinal(area->send.vc, sreq, &complete));
 		return 0;
 	}
 	if (!sreq->dev.OnDataAvail) {
@@ -76,6 +92,19 @@ static void MPID_nem_glex_save(MPIR_Request *sreq, const struct glexch_cursor *c
 	glexch_cursor_init(&item->cur, sreq->dev.iov, n);
 }
 
+/* What does not go out at once has a request; whose caller has none, gets one. */
+static MPIR_Request *MPID_nem_glex_new_request(MPIDI_VC_t *vc)
+{
+	MPIR_Request *sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
+
+	if (!sreq)
+		return NULL;
+	MPIR_Object_set_ref(sreq, 2); /* the caller's, and the one that completion drops */
+	sreq->dev.OnDataAvail = NULL;
+	MPID_nem_glex_bind(vc, sreq);
+	return sreq;
+}
+
 /* The connection of a VC, made at its first use. */
 static inline int MPID_nem_glex_conn(MPIDI_VC_t *vc, struct glexch_conn **conn_p)
 {
@@ -101,51 +130,6 @@ static int MPID_nem_glex_is_message(const void *hdr)
 	return type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGERSHORT_SEND;
 }
 
-int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
-				  MPIR_Request **sreq_ptr)
-{
-	int mpi_errno = MPI_SUCCESS;
-	struct iovec iov[2];
-	struct glexch_conn *conn;
-	struct glexch_cursor cur;
-	MPIDI_CH3_Pkt_t pkt;
-	MPIR_Request *sreq;
-
-	*sreq_ptr = NULL;
-	mpi_errno = MPID_nem_glex_conn(vc, &conn);
-	MPIR_ERR_CHECK(mpi_errno);
-	if (unlikely(MPID_nem_glex_vc(vc)->held) && MPID_nem_glex_is_message(hdr)) {
-		mpi_errno = MPID_nem_glex_held_send(vc, hdr, hdr_sz, data, data_sz, sreq_ptr);
-		goto fn_exit;
-	}
-	if (unlikely(((const MPIDI_CH3_Pkt_t *)hdr)->type == MPIDI_CH3_PKT_CLOSE))
-		glexch_conn_part(conn);
-	MPID_nem_glex_count_eager((size_t)data_sz);
-	if (hdr_sz + data_sz <= GLEXCH_SHORT_MAX && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz))
-		goto fn_exit;
-	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
-	iov[0].iov_base = &pkt;
-	iov[0].iov_len = sizeof(pkt);
-	iov[1].iov_base = data;
-	iov[1].iov_len = data_sz;
-	glexch_cursor_init(&cur, iov, 2);
-	glexch_try(conn, &cur);
-	if (!cur.left)
-		goto fn_exit;
-	sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
-	MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
-	MPIR_Object_set_ref(sreq, 2); /* the caller's, and the one that completion drops */
-	sreq->dev.OnDataAvail = NULL;
-	MPID_nem_glex_bind(vc, sreq);
-	MPID_nem_glex_save(sreq, &cur, &pkt, &iov[1]);
-	glexch_queue(conn, &MPID_nem_glex_req(sreq)->send.item);
-	*sreq_ptr = sreq;
-fn_exit:
-	return mpi_errno;
-fn_fail:
-	goto fn_exit;
-}
-
 /* A packet of a request is out: so is the request, or it has more, which follows. */
 static void MPID_nem_glex_go_on(struct glexch_conn *conn, MPIR_Request *sreq)
 {
@@ -160,11 +144,24 @@ static void MPID_nem_glex_go_on(struct glexch_conn *conn, MPIR_Request *sreq)
 	}
 }
 
+/* The same of one whose last segment is lent.  0: it cannot be. */
+static int MPID_nem_glex_send_lent(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov)
+{
+	struct glexch_cursor front;
+
+	glexch_cursor_init(&front, iov, n_iov - 1);
+	MPID_nem_glex_save(sreq, &front, iov[0].iov_base, &iov[n_iov - 2]);
+	return MPID_nem_glex_lend(conn, sreq, &iov[n_iov - 1]);
+}
+
 /* Sends a packet of a request: now as far as possible, the rest from the queue. */
 static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov)
 {
 	struct glexch_cursor cur;
 
+	if (unlikely(MPID_nem_glex_lends(sreq, iov[0].iov_base, iov, n_iov)) &&
+	    MPID_nem_glex_send_lent(conn, sreq, iov, n_iov))
+		return;
 	glexch_cursor_init(&cur, iov, n_iov);
 	MPID_nem_glex_count_eager(cur.left - sizeof(MPIDI_CH3_Pkt_t));
 	glexch_try(conn, &cur);
@@ -174,6 +171,57 @@ static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, con
 		return;
 	}
 	MPID_nem_glex_go_on(conn, sreq);
+}
+
+int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
+				  MPIR_Request **sreq_ptr)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct iovec iov[2];
+	struct glexch_conn *conn;
+	struct glexch_cursor cur;
+	MPIDI_CH3_Pkt_t pkt;
+	MPIR_Request *sreq = NULL;
+
+	*sreq_ptr = NULL;
+	mpi_errno = MPID_nem_glex_conn(vc, &conn);
+	MPIR_ERR_CHECK(mpi_errno);
+	if (unlikely(MPID_nem_glex_vc(vc)->held) && MPID_nem_glex_is_message(hdr)) {
+		mpi_errno = MPID_nem_glex_held_send(vc, hdr, hdr_sz, data, data_sz, sreq_ptr);
+		goto fn_exit;
+	}
+	if (unlikely(((const MPIDI_CH3_Pkt_t *)hdr)->type == MPIDI_CH3_PKT_CLOSE))
+		glexch_conn_part(conn);
+	if (hdr_sz + data_sz <= GLEXCH_SHORT_MAX && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
+		MPID_nem_glex_count_eager((size_t)data_sz);
+		goto fn_exit;
+	}
+	MPID_nem_glex_header(&pkt, hdr, hdr_sz);
+	iov[0].iov_base = &pkt;
+	iov[0].iov_len = sizeof(pkt);
+	iov[1].iov_base = data;
+	iov[1].iov_len = data_sz;
+	if (unlikely(MPID_nem_glex_lends(NULL, &pkt, iov, 2))) {
+		sreq = MPID_nem_glex_new_request(vc);
+		MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+		*sreq_ptr = sreq;
+		MPID_nem_glex_send(conn, sreq, iov, 2);
+		goto fn_exit;
+	}
+	MPID_nem_glex_count_eager((size_t)data_sz);
+	glexch_cursor_init(&cur, iov, 2);
+	glexch_try(conn, &cur);
+	if (!cur.left)
+		goto fn_exit;
+	sreq = MPID_nem_glex_new_request(vc);
+	MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+	MPID_nem_glex_save(sreq, &cur, &pkt, &iov[1]);
+	glexch_queue(conn, &MPID_nem_glex_req(sreq)->send.item);
+	*sreq_ptr = sreq;
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
 }
 
 int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, void *data,

@@ -72,6 +72,7 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 			  "256", "1 Ki", "4 Ki", "16 Ki", "64 Ki", "1 Mi", "more");
 	MPID_nem_glex_row(text, "MPI packets", mpi->eager, mpi->eager_bytes);
 	MPID_nem_glex_row(text, "rendezvous", mpi->rndv, mpi->rndv_bytes);
+	MPID_nem_glex_row(text, "one-sided, lent", mpi->lent, mpi->lent_bytes);
 	for (way = 0; way < GLEXCH_WAYS; way++)
 		MPID_nem_glex_row(text, ways[way], st->sent[way], st->bytes[way]);
 	MPID_nem_glex_say(text,
@@ -135,6 +136,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_packet_bytes", OF_MPI(eager_bytes), 1, "bytes of their data"},
 	{"glex_rendezvous", OF_MPI(rndv), GLEXCH_SIZES, "messages sent by rendezvous"},
 	{"glex_rendezvous_bytes", OF_MPI(rndv_bytes), 1, "their bytes"},
+	{"glex_lent", OF_MPI(lent), GLEXCH_SIZES, "one-sided operations whose data was fetched by the peer"},
+	{"glex_lent_bytes", OF_MPI(lent_bytes), 1, "their bytes"},
 	{"glex_rendezvous_packed", OF_MPI(packed), 1, "rendezvous whose data had to be packed"},
 	{"glex_rendezvous_unpacked", OF_MPI(unpacked), 1, "rendezvous received whose data had to be unpacked"},
 	{"glex_rendezvous_chunks", OF_MPI(chunks), 1, "chunks they were packed into and unpacked from"},

@@ -110,10 +110,35 @@ static void on_held(struct glexch_conn *conn, int on)
 	end->holds++;
 }
 
+static uint64_t on_land(struct glexch_conn *conn, uint64_t left, void **buf_p)
+{
+	struct end *end = glexch_conn_user(conn);
+	uint64_t n = left < end->land_max ? left : end->land_max;
+
+	ck_assert_int_eq(end->lands, end->landed); /* one at a time */
+	if (!n)
+		return 0;
+	end->lands++;
+	*buf_p = malloc(n);
+	return n;
+}
+
+static void on_landed(struct glexch_conn *conn, void *buf, uint64_t n)
+{
+	struct end *end = glexch_conn_user(conn);
+
+	end->landed++;
+	if (n)
+		on_data(conn, buf, n);
+	free(buf);
+}
+
 const struct glexch_ops kit_ops = {
 	.data = on_data,
 	.place = on_place,
 	.placed = on_placed,
+	.land = on_land,
+	.landed = on_landed,
 	.identify = on_identify,
 	.hello = on_hello,
 	.fail = on_fail,
@@ -142,6 +167,7 @@ void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
 	params.sharers = 1;
 	params.header = 80;
 	memset(&procs[i], 0, sizeof(procs[i]));
+	procs[i].main_end.land_max = procs[i].temp_end.land_max = UINT64_MAX;
 	ck_assert_int_eq(glexch_open(&params, &procs[i].ch), GLEX_SUCCESS);
 	glexch_card_format(procs[i].ch, card);
 	ck_assert_int_eq(glexch_card_parse(card, &procs[i].card), GLEX_SUCCESS);
@@ -204,21 +230,44 @@ static int on_done(struct glexch_conn *conn, struct glexch_item *item, int faile
 	return 0;
 }
 
-void send_message(struct end *end, size_t n)
+static struct message *new_message(struct end *end, size_t n)
 {
 	struct message *m = calloc(1, sizeof(*m));
-	size_t head = n < 80 ? n / 2 : 80;
-	struct glexch_cursor cur;
 
 	LIST_INSERT_HEAD(&undone, m, link);
 	m->end = end;
 	m->bytes = malloc(n);
 	fill(m->bytes, end->tx_tag, end->sent, n);
+	m->item.done = on_done;
+	return m;
+}
+
+int lend_message(struct end *end, size_t n)
+{
+	struct message *m = new_message(end, n);
+
+	m->iov[0] = (struct iovec){m->bytes, 80};
+	glexch_cursor_init(&m->item.cur, m->iov, 1);
+	end->sent += n;
+	end->queued++;
+	if (glexch_lend(end->conn, &m->item, m->bytes + 80, n - 80))
+		return 1;
+	end->sent -= n;
+	end->queued--;
+	free_message(m);
+	return 0;
+}
+
+void send_message(struct end *end, size_t n)
+{
+	struct message *m = new_message(end, n);
+	size_t head = n < 80 ? n / 2 : 80;
+	struct glexch_cursor cur;
+
 	end->sent += n;
 	m->iov[0] = (struct iovec){m->bytes, head};
 	m->iov[1] = (struct iovec){m->bytes + head, (n - head) / 3};
 	m->iov[2] = (struct iovec){m->bytes + head + m->iov[1].iov_len, n - head - m->iov[1].iov_len};
-	m->item.done = on_done;
 	end->queued++;
 	glexch_cursor_init(&cur, m->iov, 3);
 	glexch_try(end->conn, &cur);

@@ -30,6 +30,8 @@ struct end {
 	void (*on_data)(struct end *end);
 	int expect_zeros; /* at these places of the stream, in place of the pattern */
 	size_t zeros_from, zeros_to;
+	uint64_t land_max; /* bytes that what is lent may come in at a time; 0: nowhere */
+	int lands, landed; /* asked for, and answered, also when nothing had come */
 	struct end *next_temp;
 	size_t placed; /* bytes received that the channel put where they belong */
 	uint8_t place[4096];
@@ -73,6 +75,9 @@ void open_end(int from, int to);
 
 /* A message in three segments, sent as far as possible, the rest queued. */
 void send_message(struct end *end, size_t n);
+
+/* A message whose first 80 bytes are sent, and the rest lent.  0: that cannot be, and nothing has happened. */
+int lend_message(struct end *end, size_t n);
 
 /* The network delivers a little, then everybody does a round.  Returns whether there was something. */
 int step(void);

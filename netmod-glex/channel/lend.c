@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lend.c - long data of the stream that is not sent: the peer fetches it from where it lies.
+ *
+ *      sender                                     receiver
+ *      glexch_lend: exposes the buffer
+ *      LENT {header, handle, length, -----------> the header is delivered; then the
+ *            index, generation}                   stream stops here
+ *                               <---- GETs -----  to where the user wants it
+ *      unexposes it, done       <---- event ----  of the last one; the stream goes on
+ *
+ * Where the system lets no process reach another's private memory, a GET ends so.
+ * No packet can tell of it, for the streams of both directions may have stopped.
+ * Events can, of GETs that move nothing:
+ *
+ *      copies it to memory      <---- event ----  recall
+ *      that can be reached
+ *      answer {handle, offset}  ----- event --->  GETs from there, as above
+ *
+ * and from then on that process lends nothing.
+ *
+ * I1  A loan's generation is odd while it is in use and changes at every take and
+ *     put.  An event names it, so one that comes late changes nothing.
+ * I2  The last GET of a loan is posted when all others have arrived: with its event
+ *     the buffer is the owner's again.
+ * I3  Events never overflow: one is under way for each loan, and one answer.
+ * I4  A connection whose stream has stopped is `paused`, and `delivering` with it, so
+ *     that nobody delivers anything; packets gather as if a GET of block.c were under way.
+ */
+#include "chan_priv.h"
+
+#include <stdlib.h>
+
+#define GLEXCH_BORROWER_MASK 0xffffffu /* its number must fit into a cookie */
+
+/* What a peer lends to us. */
+struct glexch_borrowed {
+	struct glexch_borrowed *next;
+	struct glexch_conn *conn;
+	struct glexch_region region;
+	uint64_t len;
+	uint64_t pos; /* delivered up to here */
+	uint64_t back_0, back_1;
+	void *buf; /* where the next n bytes go */
+	uint64_t n;
+	uint32_t id;
+	uint8_t recall;	  /* to be said */
+	uint8_t recalled; /* once, and no more */
+};
+
+/* An event for the peer, and nothing else. */
+static glex_ret_t glexch_lend_signal(const struct glexch_conn *conn, uint64_t cookie_0, uint64_t cookie_1)
+{
+	struct glex_rdma_req req = {0};
+
+	req.rmt_ep_addr.v = conn->peer;
+	req.rmt_mh.v = conn->pool;
+	req.rmt_key = conn->key;
+	req.type = GLEX_RDMA_TYPE_GET;
+	req.rmt_evt.cookie_0 = cookie_0;
+	req.rmt_evt.cookie_1 = cookie_1;
+	req.flag = GLEX_FLAG_REMOTE_EVT;
+	return glex_rdma(conn->ch->ep, &req, NULL);
+}
+
+/* ---- lending ------------------------------------------------------------- */
+
+void glexch_lend_open(struct glexch *ch)
+{
+	uint32_t i;
+
+	for (i = 0; i < GLEXCH_LOANS; i++)
+		ch->loans[i].next = i + 1 < GLEXCH_LOANS ? i + 1 : GLEXCH_NONE;
+}
+
+static void glexch_loan_put(struct glexch *ch, struct glexch_loan *loan)
+{
+	glexch_unexpose(ch, loan->len, &loan->region);
+	if (loan->copied)
+		glexch_unexpose(ch, loan->len, &loan->copy_region);
+	glexch_free(ch, loan->copy);
+	ch->lend_todo -= loan->recalled;
+	loan->gen++; /* I1 */
+	loan->conn = NULL;
+	loan->next = ch->loan_free;
+	ch->loan_free = (uint32_t)(loan - ch->loans);
+	ch->loans_out--;
+}
+
+int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_loan *loan;
+	struct glexch_region region;
+	uint32_t gen, index = ch->loan_free;
+
+	if (index == GLEXCH_NONE || ch->lend_never || !len || len > GLEXCH_REGION_BYTES ||
+	    (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)))
+		return 0;
+	if (glexch_expose(ch, buf, len, 0, &region) != GLEX_SUCCESS)
+		return 0;
+	loan = &ch->loans[index];
+	ch->loan_free = loan->next;
+	ch->loans_out++;
+	gen = loan->gen + 1; /* I1 */
+	memset(loan, 0, sizeof(*loan));
+	loan->gen = gen;
+	loan->conn = conn;
+	loan->item = item;
+	loan->buf = buf;
+	loan->len = len;
+	loan->region = region;
+	item->loan = index + 1;
+	glexch_queue_now(conn, item);
+	return 1;
+}
+
+/* For the packet that tells of it. */
+void glexch_lend_describe(const struct glexch *ch, const struct glexch_item *item, struct glexch_block_ref *ref)
+{
+	const struct glexch_loan *loan = &ch->loans[item->loan - 1];
+
+	ref->handle = loan->region.handle;
+	ref->offset = loan->region.offset;
+	ref->len = (uint32_t)loan->len;
+	ref->index = item->loan - 1;
+	ref->gen = loan->gen;
+}
+
+/* The packet is out, and the item off the queue. */
+void glexch_lend_told(struct glexch *ch, const struct glexch_item *item)
+{
+	ch->loans[item->loan - 1].told = 1;
+}
+
+static struct glexch_loan *glexch_loan_find(struct glexch *ch, uint32_t index, uint32_t gen)
+{
+	if (index >= GLEXCH_LOANS || ch->loans[index].gen != gen || !(gen & 1)) /* I1 */
+		return NULL;
+	return &ch->loans[index];
+}
+
+/* Something of this connection is lent still. */
+int glexch_lend_has(const struct glexch_conn *conn)
+{
+	const struct glexch *ch = conn->ch;
+	uint32_t i;
+
+	for (i = 0; ch->loans_out && i < GLEXCH_LOANS; i++)
+		if (ch->loans[i].conn == conn)
+			return 1;
+	return 0;
+}
+
+/* Remote event: the peer has all of it. */
+void glexch_lend_returned(struct glexch *ch, uint32_t index, uint32_t gen)
+{
+	struct glexch_loan *loan = glexch_loan_find(ch, index, gen);
+	struct glexch_conn *conn = loan ? loan->conn : NULL;
+	struct glexch_item *item = loan ? loan->item : NULL;
+
+	if (!loan || !loan->told)
+		return;
+	glexch_loan_put(ch, loan);
+	item->done(conn, item, 0);
+	if (conn->draining && !(conn->slow & GLEXCH_SLOW_DEAD))
+		glexch_conn_drain(conn);
+}
+
+/* Remote event: the peer cannot reach it. */
+void glexch_lend_recalled(struct glexch *ch, uint32_t index, uint64_t cookie_0)
+{
+	struct glexch_loan *loan = glexch_loan_find(ch, index, (uint32_t)cookie_0);
+
+	if (!loan || !loan->told || loan->recalled || loan->copied)
+		return;
+	ch->lend_never = 1;
+	loan->borrower = (uint32_t)(cookie_0 >> 32) & GLEXCH_BORROWER_MASK;
+	loan->recalled = 1;
+	ch->lend_todo++;
+}
+
+/* Copies it to where the peer can reach it.  GLEX_BUSY: not now. */
+static glex_ret_t glexch_loan_copy(struct glexch *ch, struct glexch_loan *loan)
+{
+	glex_ret_t ret;
+
+	if (!loan->copy) {
+		loan->copy = glexch_alloc(ch, loan->len);
+		if (!loan->copy)
+			return GLEX_NO_MEM_RESOURCE;
+		memcpy(loan->copy, loan->buf, loan->len);
+	}
+	if (loan->copied)
+		return GLEX_SUCCESS;
+	ret = glexch_expose(ch, loan->copy, loan->len, 1, &loan->copy_region);
+	loan->copied = ret == GLEX_SUCCESS;
+	return ret;
+}
+
+static void glexch_loan_answer(struct glexch *ch, struct glexch_loan *loan)
+{
+	glex_ret_t ret = glexch_loan_copy(ch, loan);
+
+	if (ret == GLEX_SUCCESS)
+		ret = glexch_lend_signal(loan->conn, loan->copy_region.handle,
+					 (uint64_t)loan->copy_region.offset << 32 | (uint64_t)loan->borrower << 8 |
+						 GLEXCH_EV_ANSWER);
+	if (ret == GLEX_BUSY)
+		return;
+	loan->recalled = 0;
+	ch->lend_todo--;
+	if (ret != GLEX_SUCCESS)
+		glexch_conn_fail(loan->conn, "it cannot read our memory, and there is none that it could");
+}
+
+/* ---- borrowing ----------------------------------------------------------- */
+
+static void glexch_borrowed_unlink(struct glexch *ch, struct glexch_borrowed *b)
+{
+	struct glexch_borrowed **p;
+
+	for (p = &ch->borrowed; *p != b; p = &(*p)->next)
+		;
+	*p = b->next;
+	ch->lend_todo -= b->recall;
+	if (ch->lend_asks == b)
+		ch->lend_asks = NULL;
+}
+
+static void glexch_borrowed_got(void *arg, enum glexch_got got);
+
+/* Fetches what comes next to where the user has it. */
+static void glexch_borrowed_next(struct glexch_borrowed *b)
+{
+	struct glexch_conn *conn = b->conn;
+	uint64_t left = b->len - b->pos;
+	glex_event_t back = {.cookie_0 = b->back_0, .cookie_1 = b->back_1};
+
+	b->n = conn->ch->ops->land ? conn->ch->ops->land(conn, left, &b->buf) : 0;
+	if (b->n && glexch_get_and_tell(conn, b->buf, b->n, &b->region, b->pos, b->n == left ? &back : NULL,
+					glexch_borrowed_got, b))
+		return;
+	glexch_conn_fail(conn, "there is no memory to fetch what it lends");
+}
+
+/* All of it is there: the stream goes on. */
+static void glexch_borrowed_end(struct glexch_conn *conn)
+{
+	conn->paused = 0; /* I4 */
+	conn->delivering = 0;
+	glexch_seq_deliver(conn);
+}
+
+/* What was fetched is the user's. */
+static void glexch_borrowed_hand_over(struct glexch_borrowed *b)
+{
+	struct glexch_conn *conn = b->conn;
+	uint64_t n = b->n;
+	void *buf = b->buf;
+	int all;
+
+	b->n = 0;
+	b->pos += n;
+	all = b->pos == b->len;
+	if (all) {
+		glexch_borrowed_unlink(conn->ch, b);
+		free(b);
+	}
+	conn->ch->ops->landed(conn, buf, n);
+	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
+		return; /* b is gone */
+	if (all)
+		glexch_borrowed_end(conn);
+	else
+		glexch_borrowed_next(b);
+}
+
+static void glexch_borrowed_got(void *arg, enum glexch_got got)
+{
+	struct glexch_borrowed *b = arg;
+	struct glexch_conn *conn = b->conn;
+
+	if (got == GLEXCH_GOT_ALL) {
+		glexch_borrowed_hand_over(b);
+	} else if (got == GLEXCH_GOT_NO_ACCESS && !b->recalled) {
+		b->n = 0;
+		b->recall = b->recalled = 1;
+		conn->ch->lend_todo++;
+		conn->ch->ops->landed(conn, b->buf, 0);
+	} else { /* nothing, if that is why we are here */
+		glexch_conn_fail(conn, "what it lends cannot be fetched");
+	}
+}
+
+/* Its packet is the next in the stream. */
+void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, uint32_t inl)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_borrowed *b = calloc(1, sizeof(*b));
+
+	if (!b) {
+		glexch_conn_fail(conn, "there is no memory to fetch what it lends");
+		return;
+	}
+	b->conn = conn;
+	b->region.handle = ref->handle;
+	b->region.offset = ref->offset;
+	b->len = ref->len;
+	b->back_0 = ref->gen;
+	b->back_1 = (uint64_t)ref->index << 8 | GLEXCH_EV_RETURNED;
+	b->id = ++ch->lend_id & GLEXCH_BORROWER_MASK;
+	b->next = ch->borrowed;
+	ch->borrowed = b;
+	conn->paused = 1; /* I4 */
+	if (inl)
+		ch->ops->data(conn, ref->inl, inl);
+	if (!(conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED)))
+		glexch_borrowed_next(b);
+}
+
+/* Says that it cannot be reached.  0: not now. */
+static int glexch_borrowed_recall(struct glexch *ch, struct glexch_borrowed *b)
+{
+	glex_ret_t ret;
+
+	if (ch->lend_asks) /* I3 */
+		return 0;
+	ret = glexch_lend_signal(b->conn, b->back_0 | (uint64_t)b->id << 32,
+				 (b->back_1 & ~(uint64_t)0xff) | GLEXCH_EV_RECALL);
+	if (ret == GLEX_BUSY)
+		return 0;
+	b->recall = 0;
+	ch->lend_todo--;
+	ch->lend_asks = b;
+	if (ret != GLEX_SUCCESS)
+		glexch_conn_fail(b->conn, glex_error_str(ret));
+	return 1;
+}
+
+/* Remote event: the answer. */
+void glexch_lend_answered(struct glexch *ch, uint64_t handle, uint64_t cookie_1)
+{
+	struct glexch_borrowed *b = ch->lend_asks;
+
+	if (!b || b->id != ((uint32_t)(cookie_1 >> 8) & GLEXCH_BORROWER_MASK))
+		return;
+	ch->lend_asks = NULL;
+	b->region.handle = handle;
+	b->region.offset = (uint32_t)(cookie_1 >> 32);
+	glexch_borrowed_next(b);
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+/* Says what is to be said by events. */
+void glexch_lend_run(struct glexch *ch)
+{
+	struct glexch_borrowed *b = ch->borrowed;
+	uint32_t i;
+
+	while (b && !b->recall)
+		b = b->next;
+	if (b)
+		glexch_borrowed_recall(ch, b); /* another in the next round */
+	for (i = 0; i < GLEXCH_LOANS; i++)
+		if (ch->loans[i].recalled && ch->loans[i].conn)
+			glexch_loan_answer(ch, &ch->loans[i]);
+}
+
+/* The connection ends: before its queue is dropped, and after its GETs. */
+void glexch_lend_drop(struct glexch_conn *conn, int tell)
+{
+	struct glexch *ch = conn->ch;
+	struct glexch_borrowed *b;
+	uint32_t i;
+
+	for (i = 0; ch->loans_out && i < GLEXCH_LOANS; i++) {
+		struct glexch_loan *loan = &ch->loans[i];
+		struct glexch_item *item = loan->item;
+		int told = loan->told;
+
+		if (loan->conn != conn)
+			continue;
+		glexch_loan_put(ch, loan);
+		if (tell && told) /* else the queue has it */
+			item->done(conn, item, 1);
+	}
+	for (b = ch->borrowed; conn->paused && b && b->conn != conn;)
+		b = b->next;
+	if (!conn->paused || !b)
+		return;
+	glexch_borrowed_unlink(ch, b);
+	if (b->n)
+		ch->ops->landed(conn, b->buf, 0);
+	free(b);
+}

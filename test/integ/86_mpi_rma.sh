@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# 86_mpi_rma.sh - one-sided operations whose data is fetched from where it lies: all
+# that was written is there and nothing else, whichever way it went, and in order; who
+# dies in the middle of one leaves nobody waiting.
+src=${srcdir:-$(dirname "$0")/../..}
+# shellcheck source=test/lib/tap.sh
+. "$src/test/lib/tap.sh"
+# shellcheck source=test/lib/mpi.sh
+. "$src/test/lib/mpi.sh"
+need_mpi
+compile_mpi rma "$src/test/mpi/rma.c"
+
+# run SEED NAME VARIABLE=VALUE...
+run() {
+	local seed=$1 name=$2
+	shift 2
+	env "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 3 "$work/bin/rma" "$seed" \
+		>"$work/out" 2>"$work/err" && says ok out
+	result $? "$name"
+}
+
+# lent: how many operations were, in the run before
+lent() {
+	awk '/^lent/ { print $2 }' "$work/out"
+}
+
+for channel in sr er auto; do
+	run 1 "$channel" GLEX_MPI_CHANNEL=$channel
+	[ "$(lent)" -gt 10 ]
+	result $? "$channel: some are fetched"
+done
+run 2 "out of order" GLEX_REORDER=32 GLEX_REORDER_SEED=7
+run 3 "out of order, rings" GLEX_REORDER=32 GLEX_REORDER_SEED=8 GLEX_MPI_CHANNEL=er
+run 4 "all that can be fetched, a DMA engine" GLEX_MPI_RMA_COPY_MAX=256 GLEX_EP_TYPE=1
+run 5 "few regions" GLEX_MAX_REGIONS=10
+run 6 "copied" GLEX_USE_ZC_RNDV=0
+[ "$(lent)" = 0 ]
+result $? "copied: none is fetched"
+
+for channel in sr er; do
+	for victim in TARGET ORIGIN; do
+		GLEX_MPI_CHANNEL=$channel mpirun_ 3 -disable-auto-cleanup -launcher fork -hosts h0:1,h1:1,h2:1 \
+			"$work/bin/rma" death $victim 150 >"$work/out" 2>"$work/err"
+		says "rank 0: ok" out && says "rank 1: ok" out && grep -q "rank 2 .* is lost" "$work/err"
+		result $? "the $victim dies, $channel"
+	done
+done
+finish

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_channel_lend.c - data that is lent: fetched by the peer, in its place in the stream.
+ */
+#include "channel_kit.h"
+
+#define MESSAGES 80
+#define LOANS	 128
+
+static struct end *a, *b; /* of processes 0 and 1 */
+
+static void connected(unsigned seed, enum glexch_mode mode)
+{
+	kit_params.mode = mode;
+	kit_params.er_max = mode == GLEXCH_MODE_SR ? 0 : 4;
+	start(seed, 16, 8);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, b);
+}
+
+static void many_steps(int n)
+{
+	while (n--)
+		step();
+}
+
+START_TEST(lend__one_buffer__arrives_in_one_packet)
+{
+	connected(1, GLEXCH_MODE_SR);
+	fake.mps = 0;
+	ck_assert_int_eq(lend_message(a, 50000), 1);
+	settle(a, b);
+	ck_assert_uint_eq(fake.mps, 1);
+	ck_assert_int_eq(b->lands, 1);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+/* Both directions at once, lent and sent, in any order of arrival; places of any length. */
+static void storm(unsigned seed, enum glexch_mode mode, int busy)
+{
+	int lent = 0;
+
+	connected(seed, mode);
+	fake.busy_percent = busy;
+	for (int i = 0; i < MESSAGES; i++) {
+		struct end *from = fake_random(2) && b->conn ? b : a;
+
+		a->land_max = 1 + fake_random(9000);
+		b->land_max = 1 + fake_random(9000);
+		if (fake_random(2) && lend_message(from, 81 + fake_random(20000)))
+			lent++;
+		else
+			send_message(from, 1 + fake_random(6000));
+		many_steps((int)fake_random(12));
+	}
+	settle(a, b);
+	settle(b, a);
+	ck_assert_int_gt(lent, 0);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+
+START_TEST(lend__random_order_of_arrival__stream_is_in_order)
+{
+	storm((unsigned)_i, GLEXCH_MODE_SR, 0);
+}
+END_TEST
+
+START_TEST(lend__rings_besides__stream_is_in_order)
+{
+	storm((unsigned)_i, GLEXCH_MODE_ER, 0);
+}
+END_TEST
+
+START_TEST(lend__queues_full__stream_is_in_order)
+{
+	storm((unsigned)_i, _i % 2 ? GLEXCH_MODE_SR : GLEXCH_MODE_ER, 80);
+}
+END_TEST
+
+START_TEST(lend__memory_table_full_at_the_receiver__goes_through_blocks)
+{
+	connected((unsigned)_i, GLEXCH_MODE_SR);
+	ck_assert_int_eq(lend_message(a, 30000), 1);
+	fake.regions_max = fake.regions;
+	send_message(a, 100);
+	settle(a, b);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+START_TEST(lend__memory_table_full_at_the_sender__is_refused)
+{
+	connected(1, GLEXCH_MODE_SR);
+	fake.regions_max = fake.regions;
+	ck_assert_int_eq(lend_message(a, 30000), 0);
+	stop();
+}
+END_TEST
+
+START_TEST(lend__more_than_can_be_lent__is_refused_until_some_is_back)
+{
+	int n;
+
+	connected(1, GLEXCH_MODE_SR);
+	for (n = 0; lend_message(a, 200); n++)
+		ck_assert_int_lt(n, LOANS);
+	ck_assert_int_gt(n, 0);
+	settle(a, b);
+	ck_assert_int_eq(lend_message(a, 200), 1);
+	settle(a, b);
+	stop();
+}
+END_TEST
+
+START_TEST(lend__owner_done__only_when_all_has_been_fetched)
+{
+	connected((unsigned)_i, GLEXCH_MODE_SR);
+	b->land_max = 700;
+	ck_assert_int_eq(lend_message(a, 9000), 1);
+	while (a->done < a->queued) {
+		ck_assert_uint_le(b->received, a->sent);
+		step();
+	}
+	settle(a, b);
+	stop();
+}
+END_TEST
+
+/* The stream stands still, and only that of the connection. */
+START_TEST(lend__nowhere_to_put_it__connection_fails)
+{
+	connected(1, GLEXCH_MODE_SR);
+	b->land_max = 0;
+	ck_assert_int_eq(lend_message(a, 9000), 1);
+	many_steps(500);
+	ck_assert_int_eq(b->failed, 1);
+	stop();
+}
+END_TEST
+
+/* The fake network gives the handle that was given back last. */
+static void lend_private(size_t n)
+{
+	struct glexch_region region;
+	uint8_t byte;
+
+	ck_assert_int_eq(glexch_expose(procs[0].ch, &byte, 1, 1, &region), GLEX_SUCCESS);
+	glexch_unexpose(procs[0].ch, 1, &region);
+	fake.private_handle = region.handle;
+	ck_assert_int_eq(lend_message(a, n), 1);
+}
+
+START_TEST(lend__private_memory_out_of_reach__comes_as_a_copy)
+{
+	connected((unsigned)_i, _i % 2 ? GLEXCH_MODE_SR : GLEXCH_MODE_ER);
+	lend_private(30000);
+	send_message(a, 500);
+	settle(a, b);
+	ck_assert_int_eq(b->failed, 0);
+	ck_assert_int_gt(b->lands, 1);
+	ck_assert_int_eq(lend_message(a, 30000), 0); /* from now on it is copied at once */
+	send_message(a, 500);
+	settle(a, b);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+START_TEST(lend__private_memory_and_no_other__connection_fails)
+{
+	connected(1, GLEXCH_MODE_SR);
+	lend_private(30000);
+	fake.regions_max = fake.regions;
+	many_steps(20000);
+	ck_assert_int_eq(a->failed, 1);
+	ck_assert_int_eq(a->failed_items, 1);
+	stop();
+}
+END_TEST
+
+START_TEST(lend__receiver_dies__item_fails_once)
+{
+	connected((unsigned)_i, GLEXCH_MODE_SR);
+	b->land_max = 500;
+	for (int i = 0; i < 5; i++)
+		lend_message(a, 4000);
+	many_steps((int)fake_random(15));
+	fake_kill(procs[1].card.addr);
+	many_steps(20000);
+	ck_assert_int_eq(a->failed, 1);
+	ck_assert_int_eq(a->done, a->queued);
+	stop();
+}
+END_TEST
+
+START_TEST(lend__sender_dies__place_is_given_back)
+{
+	connected((unsigned)_i, GLEXCH_MODE_SR);
+	b->land_max = 500;
+	for (int i = 0; i < 3; i++)
+		lend_message(a, 4000);
+	many_steps((int)fake_random(15));
+	fake_kill(procs[0].card.addr);
+	fake_announce_death(procs[0].card.addr);
+	for (int i = 0; i < 20000; i++) {
+		fake_deliver(5);
+		glexch_progress(procs[1].ch);
+	}
+	ck_assert_int_eq(b->failed, 1);
+	ck_assert_int_eq(b->lands, b->landed);
+	stop();
+}
+END_TEST
+
+/* Neither end says anything of it, and what is under way does no harm. */
+START_TEST(lend__connection_destroyed__is_forgotten)
+{
+	struct end *victim;
+
+	connected((unsigned)_i, GLEXCH_MODE_SR);
+	b->land_max = 500;
+	for (int i = 0; i < 3; i++)
+		lend_message(a, 4000);
+	many_steps((int)fake_random(60));
+	victim = _i % 2 ? a : b;
+	glexch_conn_destroy(victim->conn);
+	ck_assert_int_eq(b->lands == b->landed || victim == a, 1);
+	many_steps(2000);
+	stop();
+}
+END_TEST
+
+static void destroy_self(struct end *end)
+{
+	glexch_conn_destroy(end->conn);
+	end->conn = NULL;
+	end->on_data = NULL;
+}
+
+START_TEST(lend__data_callback_destroys_connection__rest_is_ignored)
+{
+	connected((unsigned)_i, GLEXCH_MODE_SR);
+	b->land_max = 500;
+	ck_assert_int_eq(lend_message(a, 4000), 1);
+	for (int i = 0; i < STEPS && b->received < 10 + 80 + (_i % 2) * 500u; i++)
+		step();
+	b->on_data = destroy_self;
+	many_steps(300);
+	ck_assert_ptr_null(b->conn);
+	ck_assert_int_eq(b->lands, b->landed);
+	stop();
+}
+END_TEST
+
+static void reply_and_poll(struct end *end)
+{
+	if (fake_random(2))
+		send_message(end, 1 + fake_random(300));
+	else
+		lend_message(end, 81 + fake_random(3000));
+	fake_deliver(4);
+	glexch_progress(procs[0].ch);
+	glexch_progress(procs[1].ch);
+}
+
+START_TEST(lend__callbacks_send_and_poll__order_holds)
+{
+	connected((unsigned)_i, _i % 2 ? GLEXCH_MODE_SR : GLEXCH_MODE_ER);
+	b->on_data = reply_and_poll;
+	b->land_max = 3000;
+	for (int i = 0; i < 40; i++) {
+		if (!lend_message(a, 81 + fake_random(9000)))
+			send_message(a, 100);
+		step();
+	}
+	settle(a, b);
+	b->on_data = NULL;
+	settle(b, a);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+START_TEST(drain__something_lent__waits_for_it)
+{
+	connected(1, GLEXCH_MODE_SR);
+	ck_assert_int_eq(lend_message(a, 4000), 1);
+	glexch_conn_drain(a->conn);
+	ck_assert_int_eq(a->drained, 0);
+	settle(a, b);
+	ck_assert_int_eq(a->drained, 1);
+	stop();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("channel: lent");
+	TCase *tc = tcase_create("lent");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, lend__one_buffer__arrives_in_one_packet);
+	tcase_add_loop_test(tc, lend__random_order_of_arrival__stream_is_in_order, 1, 40);
+	tcase_add_loop_test(tc, lend__rings_besides__stream_is_in_order, 1, 40);
+	tcase_add_loop_test(tc, lend__queues_full__stream_is_in_order, 1, 20);
+	tcase_add_loop_test(tc, lend__memory_table_full_at_the_receiver__goes_through_blocks, 1, 4);
+	tcase_add_test(tc, lend__memory_table_full_at_the_sender__is_refused);
+	tcase_add_test(tc, lend__more_than_can_be_lent__is_refused_until_some_is_back);
+	tcase_add_loop_test(tc, lend__owner_done__only_when_all_has_been_fetched, 1, 5);
+	tcase_add_test(tc, lend__nowhere_to_put_it__connection_fails);
+	tcase_add_loop_test(tc, lend__private_memory_out_of_reach__comes_as_a_copy, 1, 10);
+	tcase_add_test(tc, lend__private_memory_and_no_other__connection_fails);
+	tcase_add_loop_test(tc, lend__receiver_dies__item_fails_once, 1, 20);
+	tcase_add_loop_test(tc, lend__sender_dies__place_is_given_back, 1, 20);
+	tcase_add_loop_test(tc, lend__connection_destroyed__is_forgotten, 1, 20);
+	tcase_add_loop_test(tc, lend__data_callback_destroys_connection__rest_is_ignored, 1, 10);
+	tcase_add_loop_test(tc, lend__callbacks_send_and_poll__order_holds, 1, 20);
+	tcase_add_test(tc, drain__something_lent__waits_for_it);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
