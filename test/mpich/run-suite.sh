@@ -10,6 +10,7 @@
 #                    sees MPI only through two small programs of ours, shim/mpicc and shim/mpiexec
 #   exclude.txt      what is left out, when, and why
 #   shim/mpiexec     a fence: whatever a test leaves behind is ended with it
+#   san-cc.sh        the compiler for an MPICH to be tested under the sanitizers
 #
 # A test that fails over the first netmod is run again over the second one.  Only if it passes
 # there it counts as failed; else it says nothing about the first one and counts as skipped.
