@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * glex_lend.c - long data of one-sided operations is fetched from where it lies.
+ * glex_lend.c - long data of one-sided operations is fetched from where it lies; where CH3
+ * wants what comes.
  *
  *      origin of a put, or target of a get        the other
  *      header; data is lent  -------------------> CH3 takes the header and says where
@@ -67,8 +68,8 @@ int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struc
 
 /* ---- receiver ------------------------------------------------------------ */
 
-/* Where CH3 wants the next bytes, if that is worth it: the segment, else NULL (I2). */
-static struct iovec *MPID_nem_glex_segment(MPIDI_VC_t *vc)
+/* Where CH3 wants the next bytes, if it wants so many in one place: the segment, else NULL. */
+static struct iovec *MPID_nem_glex_segment(MPIDI_VC_t *vc, size_t least)
 {
 	MPIR_Request *rreq = vc->ch.recv_active;
 	struct iovec *iov;
@@ -76,13 +77,13 @@ static struct iovec *MPID_nem_glex_segment(MPIDI_VC_t *vc)
 	if (!rreq || rreq->dev.drop_data || rreq->dev.iov_count <= 0)
 		return NULL;
 	iov = &rreq->dev.iov[rreq->dev.iov_offset];
-	return iov->iov_len >= MPID_NEM_GLEX_LAND_MIN ? iov : NULL;
+	return iov->iov_len >= least ? iov : NULL;
 }
 
 uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p)
 {
 	MPIDI_VC_t *vc = glexch_conn_user(conn);
-	struct iovec *iov = MPID_nem_glex_segment(vc);
+	struct iovec *iov = MPID_nem_glex_segment(vc, MPID_NEM_GLEX_LAND_MIN); /* I2 */
 	struct MPID_nem_glex_chunk *chunk;
 	uint64_t most;
 
@@ -139,4 +140,19 @@ void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n)
 		MPID_nem_glex_note(MPID_nem_glex_came(vc, n));
 	if (chunk)
 		MPID_nem_glex_chunk_return(chunk);
+}
+
+/* ---- the same for blocks of the channel ------------------------------------ */
+
+void *MPID_nem_glex_room(struct glexch_conn *conn, size_t len)
+{
+	struct iovec *iov = MPID_nem_glex_segment(glexch_conn_user(conn), len);
+
+	return iov ? iov->iov_base : NULL;
+}
+
+void MPID_nem_glex_filled(struct glexch_conn *conn, size_t len)
+{
+	MPID_nem_glex_note(MPID_nem_glex_came(glexch_conn_user(conn), len));
+	MPID_nem_glex.fed += len;
 }

@@ -23,33 +23,6 @@ void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
 		MPID_nem_glex_note(mpi_errno);
 }
 
-/* Where the next bytes of a VC's stream belong, if its request says so and they are in one piece. */
-void *MPID_nem_glex_room(struct glexch_conn *conn, size_t len)
-{
-	MPIDI_VC_t *vc = glexch_conn_user(conn);
-	MPIR_Request *rreq = vc->ch.recv_active;
-	const struct iovec *iov;
-
-	if (!rreq || rreq->dev.drop_data)
-		return NULL;
-	iov = &rreq->dev.iov[rreq->dev.iov_offset];
-	return iov->iov_len >= len ? iov->iov_base : NULL;
-}
-
-/* They are there: all but the last is accounted for here, and that one by CH3, which goes on from it. */
-void MPID_nem_glex_filled(struct glexch_conn *conn, size_t len)
-{
-	MPIDI_VC_t *vc = glexch_conn_user(conn);
-	MPIR_Request *rreq = vc->ch.recv_active;
-	struct iovec *iov = &rreq->dev.iov[rreq->dev.iov_offset];
-	char last = ((char *)iov->iov_base)[len - 1];
-
-	iov->iov_base = (char *)iov->iov_base + len - 1;
-	iov->iov_len -= len - 1;
-	MPID_nem_glex_data(conn, &last, 1);
-	MPID_nem_glex.fed += len - 1;
-}
-
 static void MPID_nem_glex_idle(int in_blocking_poll)
 {
 	int limit = in_blocking_poll ? MPID_NEM_GLEX_IDLE_WAITS : MPID_NEM_GLEX_IDLE_TESTS;
