@@ -322,15 +322,18 @@ static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 	}
 }
 
-/* As far as it goes without waiting. */
-static glex_ret_t advance(struct glex_group *group)
+/*
+ * As far as it goes without waiting, up to this stage.  Who begins does not look for what others
+ * send: it takes the line from them while they write, and is looked for by the wait anyway.
+ */
+static glex_ret_t advance(struct glex_group *group, enum stage end)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret = GLEX_SUCCESS, told = GLEX_SUCCESS;
 
 	for (direct->is_held = false; direct->stage < OVER; direct->stage++) {
 		if (direct->steps >> direct->stage & 1)
-			ret = do_stage(group, direct->stage);
+			ret = direct->stage < end ? do_stage(group, direct->stage) : GLEX_NO_MP;
 		if (ret != GLEX_SUCCESS)
 			break;
 	}
@@ -396,7 +399,7 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 	direct->to = direct->at = 0;
 	direct->asked = 0;
 	prepare(group, data, len);
-	ret = advance(group);
+	ret = advance(group, TAKE);
 	direct->failed = ret == GLEX_NO_MP ? GLEX_SUCCESS : ret; /* told by the wait */
 	return GLEX_SUCCESS;
 }
@@ -408,7 +411,7 @@ static glex_ret_t look(struct glex_group *group)
 	int i;
 
 	for (i = 1; i <= 8 * LOOKS && ret == GLEX_NO_MP; i++) {
-		ret = advance(group);
+		ret = advance(group, OVER);
 		if (i % 8 == 0)
 			sched_yield();
 	}
@@ -428,7 +431,7 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
 		return direct->failed;
 	if (direct->stage == OVER)
 		return GLEX_SUCCESS;
-	ret = timeout ? look(group) : advance(group);
+	ret = timeout ? look(group) : advance(group, OVER);
 	while (ret == GLEX_NO_MP && timeout > 0) {
 		slice = direct->is_held || !has_said ? 1 : timeout; /* room tells nobody */
 		if (!direct->is_held && !has_said)
@@ -441,7 +444,7 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
 			timeout -= slice;
 		else
 			return ret;
-		ret = advance(group);
+		ret = advance(group, OVER);
 	}
 	return ret;
 }
