@@ -74,7 +74,7 @@ run_way()
 	*) die "there is no way $1: nic, host, shm or both" ;;
 	esac
 	case $1 in
-	nic | both) GLEX_MPI_COLL=all ;;
+	nic | both) export GLEX_MPI_COLL=all GLEX_MPI_COLL_AFTER=2 ;;
 	esac
 	timeout -k 5 "$limit_s" "$prefix/bin/mpiexec" -n "$2" "$work/coll_bench" "$sizes" "$time_ms" >"$work/out" 2>&1 || {
 		clear_line

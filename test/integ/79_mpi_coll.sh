@@ -24,7 +24,7 @@ ran() {
 	nic=$(sed -n 's/^nic \([0-9]*\),.*/\1/p' "$work/out")
 }
 
-export GLEX_MPI_COLL=nodes
+export GLEX_MPI_COLL=nodes GLEX_MPI_COLL_AFTER=2
 ran GLEX_MPI_COLL=off 4 "4 ranks, without the NICs"
 [ "$nic" = 0 ]
 result $? "and they have run none"
