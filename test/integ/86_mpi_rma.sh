@@ -10,13 +10,14 @@ src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/mpi.sh
 . "$src/test/lib/mpi.sh"
 need_mpi
-compile_mpi rma "$src/test/mpi/rma.c"
+compile_mpi rma "$src/test/mpi/rma.c" "$src/test/lib/seccomp.c"
 
-# run SEED NAME VARIABLE=VALUE...
+# run "SEED [unreachable]" NAME VARIABLE=VALUE...
 run() {
-	local seed=$1 name=$2
+	local args=$1 name=$2
 	shift 2
-	env "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 3 "$work/bin/rma" "$seed" \
+	# shellcheck disable=SC2086 # one or two arguments
+	env "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 3 "$work/bin/rma" $args \
 		>"$work/out" 2>"$work/err" && says ok out
 	result $? "$name"
 }
@@ -38,6 +39,9 @@ run 5 "few regions" GLEX_MAX_REGIONS=10
 run 6 "copied" GLEX_USE_ZC_RNDV=0
 [ "$(lent)" = 0 ]
 result $? "copied: none is fetched"
+run "2 unreachable" "memory that the system lets nobody reach" GLEX_ADOPT=never
+grep -q "cross-memory attach .* refused" "$work/err"
+result $? "it is tried, and then told by other means"
 
 for channel in sr er; do
 	for victim in TARGET ORIGIN; do

@@ -15,11 +15,13 @@ need_mpi() {
 	export MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_NEMESIS_NETMOD=glex
 }
 
-# compile_mpi NAME SOURCE: into $work/bin
+# compile_mpi NAME SOURCE...: into $work/bin
 compile_mpi() {
+	local name=$1
+	shift
 	mkdir -p "$work/bin"
-	"$GLEX_PREFIX/bin/mpicc" -std=gnu11 -O2 -Wall -o "$work/bin/$1" "$2" >"$work/compile" 2>&1 || {
-		result 1 "$2 is compiled"
+	"$GLEX_PREFIX/bin/mpicc" -std=gnu11 -O2 -Wall -I"$src" -o "$work/bin/$name" "$@" >"$work/compile" 2>&1 || {
+		result 1 "$1 is compiled"
 		finish
 	}
 }

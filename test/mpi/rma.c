@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rma.c [SEED] - one-sided operations of lengths around and far above what is copied, with every
+ * rma.c [SEED [unreachable]] - one-sided operations of lengths around and far above what is copied, with every
  * kind of synchronization, contiguous or not on either side; every byte of window and buffers
- * is checked, also those that must not change.
+ * is checked, also those that must not change.  unreachable: as in a container that forbids
+ * cross-memory attach.
  *
  * rma.c death TARGET|ORIGIN MS - a rank ends in the middle of such operations: the others get an
  * error in the call that waits, and end.
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "helper.h"
+#include "test/lib/seccomp.h"
 
 #define WORDS (1 << 19) /* of a window: 2 MiB */
 #define GAP   3		/* words between those of a vector */
@@ -312,6 +314,10 @@ int main(int argc, char **argv)
 {
 	int k, lethal = argc > 3 && !strcmp(argv[1], "death");
 
+	if (argc > 2 && !strcmp(argv[2], "unreachable") && forbid_attach()) {
+		perror("rma: seccomp");
+		return 1;
+	}
 	MPI_Init(&argc, &argv);
 	MPI_T_init_thread(MPI_THREAD_SINGLE, &k);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
