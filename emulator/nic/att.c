@@ -67,7 +67,8 @@ void emu_att_request(struct emu_host *host, struct emu_vport *from, const struct
 {
 	glex_ep_addr_t addr = {.v = desc->dst};
 	struct emu_nic *remote = host->ops->nic(host, addr.nic_id);
-	struct emu_nic *local = desc->local_mh == 0 ? NULL : host->ops->nic(host, from->port->nic_id);
+	bool plain = desc->op == EMU_OP_IMM_PUT || desc->local_mh == 0; /* its data here is in no region */
+	struct emu_nic *local = plain ? NULL : host->ops->nic(host, from->port->nic_id);
 
 	if (local)
 		walk(local, desc->local_mh, desc->local_offset + done, n);
