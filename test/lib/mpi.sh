@@ -17,10 +17,10 @@ need_mpi() {
 
 # compile_mpi NAME SOURCE...: into $work/bin
 compile_mpi() {
-	local name=$1
+	local name=$1 top=${src:-${srcdir:-$(dirname "$0")/../..}}
 	shift
 	mkdir -p "$work/bin"
-	"$GLEX_PREFIX/bin/mpicc" -std=gnu11 -O2 -Wall -I"$src" -o "$work/bin/$name" "$@" >"$work/compile" 2>&1 || {
+	"$GLEX_PREFIX/bin/mpicc" -std=gnu11 -O2 -Wall -I"$top" -o "$work/bin/$name" "$@" >"$work/compile" 2>&1 || {
 		result 1 "$1 is compiled"
 		finish
 	}
