@@ -6,8 +6,8 @@
  * end with ever smaller parts, so that no other store lies in two lines: a byte may
  * be stored twice, with the same value.  Four loads come before four stores, so that
  * loads do not wait for stores that only look as if they met (equal low twelve bits).
- * No state; what the processor has is looked up at each call, for the picks come
- * from another process.
+ * No state; what the processor has is looked up at each call, or once by who keeps
+ * the ways (emu_copy_ways), for the picks come from another process.
  */
 #include "emulator/nic/copy.h"
 

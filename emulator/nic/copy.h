@@ -76,12 +76,22 @@ static inline uint64_t emu_copy_pick(uint64_t picks, uint32_t copy_class, enum e
 	return (picks & ~(UINT64_C(15) << 4 * copy_class)) | (uint64_t)copier << 4 * copy_class;
 }
 
-/* As emu_copier_run, as picks and stream_from say.  Any picks will do. */
+/* What picks and stream_from say of this length.  Any picks will do; a stream_from of 0 is never reached. */
+static inline enum emu_copier emu_copier_for(uint64_t picks, uint64_t stream_from, uint64_t len)
+{
+	return stream_from - 1 < len ? EMU_COPIER_STREAM : (enum emu_copier)(picks >> 4 * emu_copy_class(len) & 15);
+}
+
+/* As emu_copier_run. */
 static inline void emu_copy_bulk(uint64_t picks, uint64_t stream_from, void *dst, const void *src, uint64_t len)
 {
-	enum emu_copier copier = (enum emu_copier)(picks >> 4 * emu_copy_class(len) & 15);
+	emu_copier_run(emu_copier_for(picks, stream_from, len), dst, src, len);
+}
 
-	emu_copier_run(stream_from && len >= stream_from ? EMU_COPIER_STREAM : copier, dst, src, len);
+static inline bool emu_copy_overlaps(const void *dst, const void *src, uint64_t len)
+{
+	/* dst lies between src - len + 1 and src + len - 1 */
+	return (uintptr_t)dst - (uintptr_t)src + len - 1 < 2 * len - 1;
 }
 
 #endif /* EMU_COPY_H */

@@ -83,17 +83,15 @@ static inline __attribute__((always_inline)) void emu_copy_long(const struct emu
 								const void *src, uint64_t len)
 {
 	uint64_t picks, stream_from;
-	uint32_t way;
 
 	if (!EMU_LIKELY(host->way[0] && len > EMU_SHORT && (((uintptr_t)dst + len) & 7) == 0 &&
-			(uintptr_t)dst - (uintptr_t)src + len - 1 >= 2 * len - 1)) {
+			!emu_copy_overlaps(dst, src, len))) {
 		emu_copy_here(host, dst, src, len);
 		return;
 	}
 	picks = atomic_load_explicit(&host->engine->copiers, memory_order_relaxed);	      /* relaxed: any will do */
 	stream_from = atomic_load_explicit(&host->engine->stream_from, memory_order_relaxed); /* relaxed: the same */
-	way = stream_from - 1 < len ? EMU_COPIER_STREAM : picks >> 4 * emu_copy_class(len) & (EMU_COPY_WAYS - 1);
-	host->way[way](dst, src, len);
+	host->way[emu_copier_for(picks, stream_from, len) % EMU_COPY_WAYS](dst, src, len);
 }
 
 /* emu_copy_here; what an immediate PUT may carry, in aligned words, inline. */

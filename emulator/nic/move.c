@@ -110,12 +110,6 @@ static __attribute__((noinline, cold)) void copy_overlapping(unsigned char *dst,
 	store_word(dst + len - tail, aside, tail);
 }
 
-static bool overlap(const unsigned char *a, const unsigned char *b, uint64_t len)
-{
-	/* a lies between b - len + 1 and b + len - 1 */
-	return (uintptr_t)a - (uintptr_t)b + len - 1 < 2 * len - 1;
-}
-
 /* One that ends with an unaligned word: all before that, then ever shorter words, each aligned. */
 static __attribute__((noinline)) void copy_odd(uint64_t picks, uint64_t stream_from, unsigned char *dst,
 					       const unsigned char *src, uint64_t len)
@@ -146,7 +140,7 @@ static inline __attribute__((always_inline)) void copy_ordered(uint64_t picks, u
 
 	if (len <= ASCENDING_MAX)
 		copy_ascending(dst, src, len);
-	else if (overlap(dst, src, len))
+	else if (emu_copy_overlaps(dst, src, len))
 		copy_overlapping(dst, src, len, emu_tail_of((uintptr_t)dst + len, len));
 	else if (((uintptr_t)dst + len) % 8 != 0)
 		copy_odd(picks, stream_from, dst, src, len);

@@ -131,7 +131,7 @@ static inline void glexch_er_describe_put(struct glex_imm_rdma_req *req, const s
 	req->next = NULL;
 }
 
-/* A fence is for GLEXCH_ER_IMM bytes at most. */
+/* flag: GLEX_FLAG_FENCE, behind what was PUT before of the record or of the stream; or 0. */
 static inline glex_ret_t glexch_er_imm(struct glexch_conn *conn, uint32_t line, const void *data, uint32_t len,
 				       int flag)
 {

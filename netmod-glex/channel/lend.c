@@ -319,23 +319,22 @@ void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, u
 		glexch_borrowed_next(b);
 }
 
-/* Says that it cannot be reached.  0: not now. */
-static int glexch_borrowed_recall(struct glexch *ch, struct glexch_borrowed *b)
+/* Says that it cannot be reached; if not now, in a later round. */
+static void glexch_borrowed_recall(struct glexch *ch, struct glexch_borrowed *b)
 {
 	glex_ret_t ret;
 
 	if (ch->lend_asks) /* I3 */
-		return 0;
+		return;
 	ret = glexch_lend_signal(b->conn, b->back_0 | (uint64_t)b->id << 32,
 				 (b->back_1 & ~(uint64_t)0xff) | GLEXCH_EV_RECALL);
 	if (ret == GLEX_BUSY)
-		return 0;
+		return;
 	b->recall = 0;
 	ch->lend_todo--;
 	ch->lend_asks = b;
 	if (ret != GLEX_SUCCESS)
 		glexch_conn_fail(b->conn, glex_error_str(ret));
-	return 1;
 }
 
 /* Remote event: the answer. */

@@ -294,6 +294,8 @@ int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct 
 int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data);
 uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p);
 void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n);
+void *MPID_nem_glex_room(struct glexch_conn *conn, size_t len);
+void MPID_nem_glex_filled(struct glexch_conn *conn, size_t len);
 
 /* ---- glex_held.c --------------------------------------------------------- */
 
@@ -310,8 +312,6 @@ void MPID_nem_glex_look(void);
 
 int MPID_nem_glex_poll(int in_blocking_poll);
 void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len);
-void *MPID_nem_glex_room(struct glexch_conn *conn, size_t len);
-void MPID_nem_glex_filled(struct glexch_conn *conn, size_t len);
 
 /* ---- glex_stats.c -------------------------------------------------------- */
 

@@ -32,6 +32,55 @@ struct note {
 	uint64_t seq;
 };
 
+static uint32_t others_of(const struct glex_group *group)
+{
+	return group->n - 1;
+}
+
+static bool is_all(const struct glex_group *group)
+{
+	return group->what == GLEXI_BARRIER || (group->what == GLEXI_REDUCE && group->to_all);
+}
+
+/* What all members must have begun alike; the root they need not tell. */
+static uint32_t what_of(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+
+	if (group->what != GLEXI_REDUCE)
+		return (uint32_t)group->what;
+	return (uint32_t)group->what | (uint32_t)group->to_all << 2 | (uint32_t)direct->own.bits << 3 |
+	       (uint32_t)direct->own.count << 4 | (uint32_t)direct->own.op << 8;
+}
+
+/* Somebody may have to be told how far this one is. */
+static bool is_asked(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	bool asked = false;
+	uint32_t i;
+
+	for (i = 0; i < group->n; i++)
+		/* relaxed: orders nothing */
+		asked |= __atomic_load_n(&direct->board->asked[i], __ATOMIC_RELAXED) > direct->told[i];
+	return asked;
+}
+
+/* What `lines`, `bytes` and `seq` say is where, and looks how. */
+static void lay_lines(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	uint64_t first = first_of(direct);
+	uint32_t i, left;
+
+	for (i = 0; i < direct->lines; i++) {
+		left = direct->bytes - DATA * i;
+		direct->place[i] = (uint32_t)((first + i) % direct->window) * (group->n + 1);
+		direct->out[i].stamp =
+			(first + i) << 24 | (uint64_t)what_of(group) << 8 | (i + 1 < direct->lines ? DATA : left);
+	}
+}
+
 glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_card *cards)
 {
 	uint32_t others = others_of(group), i;

@@ -146,8 +146,8 @@ struct nic_shuffle {
 };
 
 /*
- * The beaten track: what the last PUT or GET that raised nothing went between, if the one
- * before it did too.  Found here, a request of the same kind needs no other look but at
+ * The beaten track: what a PUT or GET that raised nothing went between, if the last one
+ * that was not on it did too.  Found here, a request of the same kind needs no other look but at
  * what may have changed since: `valid` of both regions, and the state of the port.
  */
 struct nic_track_end {

@@ -57,7 +57,7 @@ GLEXI_INLINE bool track_leads(const struct nic_track *track, uint64_t addr, uint
 	       atomic_load_explicit(track->state, memory_order_relaxed) == EMU_PORT_OPEN;
 }
 
-/* A request that was not on it.  True: the one before was like it, so that is where it leads from now on. */
+/* A request that was not on it.  True: the last such was like it, so that is where it leads from now on. */
 GLEXI_INLINE bool track_turns(struct nic_track *track, uint64_t local_mh, uint64_t rmt_mh)
 {
 	uint64_t candidate = local_mh * 3 ^ rmt_mh; /* another may look the same: nothing is wrong then */
@@ -68,12 +68,13 @@ GLEXI_INLINE bool track_turns(struct nic_track *track, uint64_t local_mh, uint64
 	return false;
 }
 
+/* Between these two from now on; local: NULL, of an immediate PUT.  In post.c. */
 __attribute__((noinline, cold)) void nic_track_lay(struct nic_track *track, const struct emu_vport *to, uint64_t addr,
 						   const struct emu_known *remote, const struct emu_known *local);
 
 /* ---- requests --------------------------------------------------------------- */
 
-/* What stands before each: no lock is needed, and there is a network. */
+/* What stands before a request on the track: no lock is needed, and there is a network. */
 GLEXI_INLINE bool is_quiet(const struct glexi_ep *ep)
 {
 	return glexi_is_lockless(&ep->post_lock) && !glexi_is_lost(ep->dev);
@@ -118,7 +119,7 @@ GLEXI_INLINE bool put_imm_track(struct glexi_ep *ep, const struct glex_imm_rdma_
 GLEXI_INLINE bool put_imm_quiet(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	struct nic_ep *nep = ep->be;
-	struct emu_vport *to = is_quiet(ep) ? usual_port(ep, req->rmt_ep_addr.v) : NULL;
+	struct emu_vport *to = glexi_is_lockless(&ep->post_lock) ? usual_port(ep, req->rmt_ep_addr.v) : NULL;
 	const struct emu_known *dst = to ? emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v,
 							     req->rmt_offset, req->len, req->rmt_key, GLEX_MEM_WRITE)
 					 : NULL;
@@ -150,7 +151,7 @@ GLEXI_INLINE bool rdma_track(struct glexi_ep *ep, const struct glex_rdma_req *re
 GLEXI_INLINE bool rdma_quiet(struct glexi_ep *ep, const struct glex_rdma_req *req)
 {
 	uint32_t access = req->type == GLEX_RDMA_TYPE_PUT ? GLEX_MEM_WRITE : GLEX_MEM_READ;
-	struct emu_vport *to = is_quiet(ep) ? usual_port(ep, req->rmt_ep_addr.v) : NULL;
+	struct emu_vport *to = glexi_is_lockless(&ep->post_lock) ? usual_port(ep, req->rmt_ep_addr.v) : NULL;
 	const struct emu_known *remote, *local;
 	struct nic_ep *nep = ep->be;
 
