@@ -23,6 +23,8 @@
 #                     it is waited for for ever, or overwrites what does fit
 #   coll/transports/gentran/ <- where the steps of a schedule end, a line that notes their errors,
 #                     and one for sends that made no request because their rank is dead
+#   src/ch3u_rma_sync.c <- a line where the barrier of a fence ends: when that is after the posts
+#                     that a start waits for, nobody would tell the start
 #   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends
 #
 # It may be run again at any time: only files whose content differs are written, so that make
@@ -46,6 +48,8 @@ overflow='rreq->dev.iov[0].iov_base = (void *)rreq->dev.tmpbuf;'
 one_piece='rreq->dev.iov_count = 1; rreq->dev.iov_offset = 0;'
 unpacked='if (last != tmpbuf_last)'
 all_of_it='if (last == tmpbuf_last) rreq->dev.msg_offset = last;'
+fence_over='if (win_ptr->states.access_state == MPIDI_RMA_FENCE_ISSUED) {'
+start_over='if (win_ptr->states.access_state == MPIDI_RMA_PSCW_ISSUED) { win_ptr->states.access_state = MPIDI_RMA_PSCW_GRANTED; if (win_ptr->num_targets_with_pending_net_ops) { mpi_errno = MPIDI_CH3I_Win_set_active(win_ptr); MPIR_ERR_CHECK(mpi_errno); } }'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -263,6 +267,14 @@ mend_truncation()
 	fi
 }
 
+# A start may follow a fence whose barrier goes on in the background; both count down the same counter.
+mend_fence()
+{
+	if [ -f "$rma_sync_c" ] && [ "$(grep -cF "$fence_over" "$rma_sync_c")" = 1 ]; then
+		insert before "$fence_over" "$start_over" "$rma_sync_c"
+	fi
+}
+
 take_out()
 {
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
@@ -282,6 +294,7 @@ take_out()
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
+	[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$start_over"
 	take_out_of "$errutil_c" "$full"
 }
 
@@ -324,6 +337,7 @@ none_c=$netmod/none/none.c
 coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
+rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
 wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c
@@ -346,6 +360,7 @@ mend_allreduce
 mend_schedules
 mend_probes
 mend_truncation
+mend_fence
 mend_error_text
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"

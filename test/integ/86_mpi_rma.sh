@@ -12,7 +12,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 need_mpi
 compile_mpi rma "$src/test/mpi/rma.c" "$src/test/lib/seccomp.c"
 
-# run "SEED [unreachable]" NAME VARIABLE=VALUE...
+# run "SEED [unreachable|late]" NAME VARIABLE=VALUE...
 run() {
 	local args=$1 name=$2
 	shift 2
@@ -42,6 +42,10 @@ result $? "copied: none is fetched"
 run "2 unreachable" "memory that the system lets nobody reach" GLEX_ADOPT=never
 grep -q "cross-memory attach .* refused" "$work/err"
 result $? "it is tried, and then told by other means"
+run 1 "between collectives by the NICs" GLEX_MPI_COLL=all GLEX_MPI_COLL_AFTER=1
+for where in off all; do
+	run "1 late" "a start before the end of the fence before it, GLEX_MPI_COLL=$where" GLEX_MPI_COLL=$where GLEX_MPI_COLL_AFTER=1
+done
 
 for channel in sr er; do
 	for victim in TARGET ORIGIN; do

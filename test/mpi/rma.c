@@ -5,6 +5,9 @@
  * is checked, also those that must not change.  unreachable: as in a container that forbids
  * cross-memory attach.
  *
+ * rma.c SEED late - a rank is late for a fence, whose barrier the others leave to the background: it
+ * ends after the posts that their next start waits for.
+ *
  * rma.c death TARGET|ORIGIN MS - a rank ends in the middle of such operations: the others get an
  * error in the call that waits, and end.
  */
@@ -271,6 +274,24 @@ static void flood(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Rank 2 comes when ranks 0 and 1 have begun to write to each other. */
+static void late(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 2)
+		usleep(200000);
+	MPI_Win_fence(0, win);
+	to = from = !rank;
+	win_mem[0] = -1;
+	if (rank != 2) {
+		begin(PSCW);
+		MPI_Put(&rank, 1, MPI_INT, to, 0, 1, MPI_INT, win);
+		end(PSCW);
+		check(win_mem[0] == from, "what was put is not there");
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* ---- death ----------------------------------------------------------------- */
 
 /* Rank 2 is the one to die; rank 0 writes to it and reads from it, or it does so from rank 0. */
@@ -339,10 +360,14 @@ int main(int argc, char **argv)
 		death(!strcmp(argv[2], "TARGET"), atoi(argv[3]));
 		return 0;
 	}
-	for (k = 0; k < 60; k++)
-		round_of(k);
-	in_order();
-	flood();
+	if (argc > 2 && !strcmp(argv[2], "late")) {
+		late();
+	} else {
+		for (k = 0; k < 60; k++)
+			round_of(k);
+		in_order();
+		flood();
+	}
 	if (!rank)
 		printf("lent %llu\n", counted("glex_lent"));
 	MPI_Win_free(&win);
