@@ -25,6 +25,8 @@
 #                     and one for sends that made no request because their rank is dead
 #   src/ch3u_rma_sync.c <- a line where the barrier of a fence ends: when that is after the posts
 #                     that a start waits for, nobody would tell the start
+#   src/pm/hydra/pm/pmiserv/pmiserv_cb.c <- a line where mpiexec tells the others that a rank has died:
+#                     who has left meanwhile need not hear of it, and is no reason for mpiexec to die
 #   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends
 #
 # It may be run again at any time: only files whose content differs are written, so that make
@@ -50,6 +52,8 @@ unpacked='if (last != tmpbuf_last)'
 all_of_it='if (last == tmpbuf_last) rreq->dev.msg_offset = last;'
 fence_over='if (win_ptr->states.access_state == MPIDI_RMA_FENCE_ISSUED) {'
 start_over='if (win_ptr->states.access_state == MPIDI_RMA_PSCW_ISSUED) { win_ptr->states.access_state = MPIDI_RMA_PSCW_GRANTED; if (win_ptr->num_targets_with_pending_net_ops) { mpi_errno = MPIDI_CH3I_Win_set_active(win_ptr); MPIR_ERR_CHECK(mpi_errno); } }'
+signals='hdr.signum = signum;'
+whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, sizeof(hdr), MSG_NOSIGNAL) >= 0 || errno != EAGAIN) goto fn_exit;'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -275,6 +279,15 @@ mend_fence()
 	fi
 }
 
+# The proxy of a rank that has died leaves on its own time, and a write to it is an error, or SIGPIPE.
+mend_launcher()
+{
+	if [ -f "$pmiserv_c" ] && [ "$(grep -cF "$signals" "$pmiserv_c")" = 1 ] &&
+		grep -qF 'HYDU_sock_write(proxy->control_fd, &hdr, sizeof(hdr)' "$pmiserv_c"; then
+		insert after "$signals" "$whoever_is_left" "$pmiserv_c"
+	fi
+}
+
 take_out()
 {
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
@@ -295,6 +308,7 @@ take_out()
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
 	[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$start_over"
+	[ ! -f "$pmiserv_c" ] || take_out_of "$pmiserv_c" "$whoever_is_left"
 	take_out_of "$errutil_c" "$full"
 }
 
@@ -338,6 +352,7 @@ coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
 rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
+pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
 wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c
@@ -361,6 +376,7 @@ mend_schedules
 mend_probes
 mend_truncation
 mend_fence
+mend_launcher
 mend_error_text
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"
