@@ -373,7 +373,8 @@ glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *
 
 enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_DIRECT = 2 };
 
-#define GLEX_GROUP_DIRECT_MAX 16 /* members */
+#define GLEX_GROUP_DIRECT_MAX 16		   /* members */
+#define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast */
 
 /*
  * A tree over members 0 to n-1, member 0 being its root: the parent of `me` (0 for
@@ -432,6 +433,14 @@ glex_ret_t glex_group_close(glex_group_t group);
  */
 glex_ret_t glex_group_barrier(glex_group_t group);
 glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint32_t len);
+
+/*
+ * As glex_group_bcast, of up to GLEX_GROUP_LONG_MAX bytes in any memory.  The others fetch them from root's while they
+ * wait, so root's stays as it is until it has ended there; each byte is copied once.
+ * GLEX_NO_MEM_RESOURCE: no memory for what it needs; nothing has begun.  glex_group_wait may return GLEX_ACCESS_ERR: a
+ * member could not reach root's memory; that member and root learn it, and the group goes on.
+ */
+glex_ret_t glex_group_bcast_long(glex_group_t group, uint32_t root, void *data, uint64_t len);
 glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units, uint32_t count,
 			     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
 glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,

@@ -27,6 +27,7 @@
 #define MPID_NEM_GLEX_MP_BYTES 112
 #define MPID_NEM_GLEX_SPINS    64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_LOOKS    8  /* one in so many from then on is for the others' messages */
+#define MPID_NEM_GLEX_PROBES   16 /* ranks whose memory is tried before anything long is fetched from it */
 
 enum MPID_nem_glex_tree_state {
 	MPID_NEM_GLEX_TREE_LATER,
@@ -45,17 +46,19 @@ struct MPID_nem_glex_op {
 	const unsigned char *from;
 	struct MPID_nem_glex_operand operand;
 	union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
+	int is_long;	       /* a broadcast that is fetched from the root's buffer */
 	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
 	void *buf;
 	MPI_Aint count;
 	MPI_Datatype type;
 	int done;
 	int error;
+	glex_ret_t ret; /* what error is of */
 };
 
 struct MPID_nem_glex_tree {
-	struct MPID_nem_glex_tree *next; /* of those with operations */
-	enum MPID_nem_glex_tree_state state;
+	struct MPID_nem_glex_tree *next;	    /* of those with operations */
+	enum MPID_nem_glex_tree_state state, longs; /* longs: whether all reach each other's buffers */
 	uint32_t calls;
 	int rank;
 	glex_group_t group;
@@ -81,11 +84,13 @@ static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct
 	size_t left = op->len - op->at;
 	size_t most = op->kind == MPID_NEM_GLEX_BCAST ? MPID_NEM_GLEX_MP_BYTES : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
 
-	op->part = left < most ? left : most;
+	op->part = left < most || op->is_long ? left : most;
 	switch (op->kind) {
 	case MPID_NEM_GLEX_BARRIER:
 		return glex_group_barrier(tree->group);
 	case MPID_NEM_GLEX_BCAST:
+		if (op->is_long)
+			return glex_group_bcast_long(tree->group, (uint32_t)op->root, op->to, op->len);
 		return glex_group_bcast(tree->group, (uint32_t)op->root, op->to + op->at, (uint32_t)op->part);
 	default:
 		MPID_nem_glex_operand_load(&op->operand, op->from + op->at * op->operand.extent, (uint32_t)op->part,
@@ -165,6 +170,7 @@ static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, 
 	op->kind = kind;
 	op->root = MPIDI_GLEX_ALL;
 	op->len = op->at = op->part = 0;
+	op->is_long = 0;
 	op->packed = NULL;
 	op->done = 0;
 	*op_p = op;
@@ -179,6 +185,7 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 {
 	MPIR_Request *req = op->req;
 
+	op->ret = ret;
 	op->error = MPID_nem_glex_coll_error(ret);
 	if (op->packed && op->error == MPI_SUCCESS && op->root != tree->rank)
 		op->error = MPID_nem_glex_op_unpack(op);
@@ -489,23 +496,82 @@ static int MPID_nem_glex_barrier(MPIR_Comm *comm, MPIR_Request **req_p)
 	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
 }
 
+/* One that may take long, of a few bytes on the stack, from each of the first ranks: the memory that is reached by the fewest. */
+static int MPID_nem_glex_longs_try(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm, int *ok)
+{
+	int mpi_errno = MPI_SUCCESS, root;
+	struct MPID_nem_glex_op here, *op;
+	uint64_t word[2];
+
+	for (root = 0; root < comm->remote_size && root < MPID_NEM_GLEX_PROBES; root++) {
+		word[0] = word[1] = root == comm->rank ? (uint64_t)root + 1 : 0;
+		mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BCAST, NULL, &op);
+		MPIR_ERR_CHECK(mpi_errno);
+		op->root = root;
+		op->is_long = 1;
+		op->len = sizeof(word);
+		op->to = (unsigned char *)word;
+		mpi_errno = MPID_nem_glex_coll_do(tree, op);
+		if (mpi_errno != MPI_SUCCESS && op->ret != GLEX_ACCESS_ERR)
+			goto fn_fail;
+		mpi_errno = MPI_SUCCESS;
+		*ok &= op->ret == GLEX_SUCCESS && word[1] == (uint64_t)root + 1;
+	}
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	goto fn_exit;
+}
+
+/* Found out in the first call that may block. */
+static int MPID_nem_glex_has_longs(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm, int may_block, int *has_p)
+{
+	int mpi_errno = MPI_SUCCESS, ok = 1;
+
+	if (tree->longs == MPID_NEM_GLEX_TREE_LATER && may_block) {
+		tree->longs = MPID_NEM_GLEX_TREE_BUILDING;
+		mpi_errno = MPID_nem_glex_longs_try(tree, comm, &ok);
+		MPIR_ERR_CHECK(mpi_errno);
+		mpi_errno = MPID_nem_glex_agree(comm, &ok);
+		MPIR_ERR_CHECK(mpi_errno);
+		tree->longs = ok ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
+	}
+	*has_p = tree->longs == MPID_NEM_GLEX_TREE_READY;
+fn_exit:
+	return mpi_errno;
+fn_fail:
+	*has_p = 0;
+	goto fn_exit;
+}
+
+/* Two that share memory copy twice, but both at a time: which is as fast, and needs nobody's permission. */
+static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
+{
+	if (comm->remote_size == 2 && comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__PARENT)
+		return 0;
+	return MPID_nem_glex.coll_long && len >= MPID_nem_glex.coll_long && len <= GLEX_GROUP_LONG_MAX;
+}
+
 /* Types may differ among ranks, the number of bytes does not. */
 static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm,
 			       MPIR_Request **req_p)
 {
 	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
-	int mpi_errno = MPI_SUCCESS, contig;
+	int mpi_errno = MPI_SUCCESS, contig, is_long, does = 1;
 	MPIR_Datatype *dt ATTRIBUTE((unused));
 	unsigned char *packed = NULL;
 	MPI_Aint lb;
 	intptr_t len;
 
 	MPIDI_Datatype_get_info(count, type, contig, len, dt, lb);
-	if (len < 1 || (size_t)len > MPID_nem_glex.coll_packets * MPID_NEM_GLEX_MP_BYTES)
+	is_long = MPID_nem_glex_is_long(comm, (uint64_t)len);
+	if (len < 1 || (!is_long && (size_t)len > MPID_nem_glex.coll_packets * MPID_NEM_GLEX_MP_BYTES))
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
-	if (!tree)
+	if (tree && is_long)
+		mpi_errno = MPID_nem_glex_has_longs(tree, comm, !req_p, &does);
+	if (!tree || !does)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	if (!contig) {
 		packed = MPL_malloc((size_t)len, MPL_MEM_COLL);
@@ -516,7 +582,9 @@ static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int
 	}
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BCAST, req_p, &op);
 	MPIR_ERR_CHECK(mpi_errno);
+	MPID_nem_glex.stats.coll_long += is_long;
 	op->root = root;
+	op->is_long = is_long;
 	op->len = (size_t)len;
 	op->to = packed ? packed : (unsigned char *)buf + lb;
 	op->packed = packed;

@@ -95,9 +95,10 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 			  "  sends had to wait for their receives %" PRIu64 " times, those of peers %" PRIu64 "\n",
 			  mpi->held, mpi->holds);
 	MPID_nem_glex_say(text,
-			  "  collectives by the NIC: barriers %" PRIu64 ", broadcasts %" PRIu64 ", reductions %" PRIu64
-			  "; trees %" PRIu64 ", refused %" PRIu64 "\n",
-			  mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST],
+			  "  collectives by the NIC: barriers %" PRIu64 ", broadcasts %" PRIu64
+			  " (of them long %" PRIu64 "), reductions %" PRIu64 "; trees %" PRIu64 ", refused %" PRIu64
+			  "\n",
+			  mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST], mpi->coll_long,
 			  mpi->coll[MPID_NEM_GLEX_REDUCE], mpi->coll_trees, mpi->coll_refused);
 }
 
@@ -149,6 +150,7 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_holds", OF_MPI(holds), 1, "times that the sends of a peer were made to"},
 	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), 1, "barriers run by the NIC"},
 	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), 1, "broadcasts run by the NIC"},
+	{"glex_coll_long", OF_MPI(coll_long), 1, "broadcasts fetched from the root's buffer"},
 	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), 1, "reductions run by the NIC"},
 	{"glex_coll_trees", OF_MPI(coll_trees), 1, "communicators that have a tree of NICs"},
 	{"glex_coll_refused", OF_MPI(coll_refused), 1, "communicators for which some rank had no room for one"},

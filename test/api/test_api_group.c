@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/lib/seccomp.h"
 #include "test/lib/side.h"
 
 #define MAX 8
@@ -69,7 +70,8 @@ struct crowd {
 	uint32_t n, me, degree;
 	enum glex_group_shape shape;
 	enum glex_ep_type type;
-	bool tests; /* it does not wait, but looks in */
+	bool tests;	   /* it does not wait, but looks in */
+	bool unregistered; /* the board is all that it can register */
 };
 
 static glex_device_handle_t dev;
@@ -77,6 +79,8 @@ static glex_group_t group;
 
 static void open_group(struct glex_group_card *card, const struct crowd *c)
 {
+	if (c->unregistered)
+		setenv("GLEX_MAX_REGIONS", "1", 1);
 	OK(glex_open_device(0, &dev));
 	OK(glex_group_open(dev, c->type, &group, card));
 }
@@ -150,6 +154,27 @@ static void spread(const struct crowd *c, uint32_t round)
 	expect_filled(data, len, round);
 }
 
+static const uint32_t long_lens[] = {100000, 0, 1, 113, 300000, 3 << 20, 4096, 65536};
+
+/* Into and out of the middle of memory that nobody has registered; nothing beside it is touched. */
+static void spread_long(const struct crowd *c, uint32_t round)
+{
+	uint32_t root = round % c->n, len = long_lens[round % 8] / (c->unregistered ? 1500 : 1), i;
+	unsigned char *data = malloc(len + 200);
+
+	ck_assert_ptr_nonnull(data);
+	memset(data, 0xee, len + 200);
+	if (c->me == root)
+		fill(data + 100, len, round);
+	OK(glex_group_bcast_long(group, root, data + 100, len));
+	RETURNS(glex_group_barrier(group), GLEX_BUSY);
+	OK(glex_group_wait(group, WAIT_MS));
+	expect_filled(data + 100, len, round);
+	for (i = 0; i < 100; i++)
+		SURE(data[i] == 0xee && data[100 + len + i] == 0xee);
+	free(data);
+}
+
 static void take_part(const struct crowd *c)
 {
 	uint32_t round;
@@ -159,6 +184,7 @@ static void take_part(const struct crowd *c)
 		RETURNS(glex_group_barrier(group), GLEX_BUSY);
 		OK(glex_group_wait(group, WAIT_MS));
 		spread(c, round);
+		spread_long(c, round);
 		sum_up(c, round, true);
 		sum_up(c, round, false);
 		find_greatest(c, round);
@@ -223,6 +249,8 @@ static const struct crowd crowds[] = {
 	{.n = 2, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_NORMAL},
 	{.n = 5, .shape = GLEX_GROUP_DIRECT},
 	{.n = 8, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_EMULATE},
+	{.n = 3, .shape = GLEX_GROUP_DIRECT, .unregistered = true},
+	{.n = 4, .degree = 2, .unregistered = true},
 };
 
 START_TEST(group__of_processes__all_collectives_from_every_root)
@@ -259,6 +287,9 @@ START_TEST(group__wrong_arguments__invalid)
 	RETURNS(glex_group_bcast(group, 1, data, 8), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_bcast(group, 0, data, 113), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_bcast(group, 0, NULL, 1), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_bcast_long(group, 1, data, 8), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_bcast_long(group, 0, data, GLEX_GROUP_LONG_MAX + 1), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_bcast_long(group, 0, NULL, 1), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_reduce(group, 1, units, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_BOR),
 		GLEX_INVALID_PARAM);
 	RETURNS(glex_group_allreduce(group, units, 7, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_BOR),
@@ -450,6 +481,45 @@ START_TEST(direct__others_begin_something_else__all_learn_it)
 }
 END_TEST
 
+/* ---- memory that others cannot reach --------------------------------------------------------- */
+
+static void secluded_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+	unsigned char data[5000]; /* on the stack, which nobody else can be given */
+	uint32_t round, root;
+
+	ck_assert_int_eq(forbid_attach(), 0);
+	meet_all(fd, c);
+	for (round = 0; round < 2 * c->n; round++) {
+		root = round % c->n;
+		OK(glex_group_bcast_long(group, root, data, sizeof(data)));
+		RETURNS(glex_group_wait(group, WAIT_MS), GLEX_ACCESS_ERR);
+		OK(glex_group_barrier(group));
+		OK(glex_group_wait(group, WAIT_MS));
+	}
+	close_group();
+}
+
+START_TEST(bcast_long__out_of_reach__who_needs_to_know_does_and_the_group_goes_on)
+{
+	struct crowd c = {.n = 3, .degree = 2, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
+	struct glex_group_card cards[MAX];
+	struct peer peer[MAX];
+	uint32_t i;
+
+	memset(cards, 0, sizeof(cards));
+	for (c.me = 0; c.me < c.n; c.me++)
+		peer[c.me] = peer_start(secluded_member, &c);
+	for (i = 0; i < c.n; i++)
+		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
+	for (i = 0; i < c.n; i++)
+		say(peer[i].fd, cards, sizeof(cards));
+	for (i = 0; i < c.n; i++)
+		peer_join(&peer[i]);
+}
+END_TEST
+
 #define DOOMED 2u
 
 /* Until it ends, or is known never to: waiting, or looking in now and then. */
@@ -516,6 +586,7 @@ int main(void)
 	tcase_add_test(tc, direct__one_sends_what_nobody_takes__held_back_and_then_all_there);
 	tcase_add_test(tc, direct__several_send_what_one_does_not_take__held_back_and_then_all_there);
 	tcase_add_test(tc, direct__others_begin_something_else__all_learn_it);
+	tcase_add_loop_test(tc, bcast_long__out_of_reach__who_needs_to_know_does_and_the_group_goes_on, 0, 2);
 	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0, 6);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);

@@ -22,7 +22,7 @@
 #include <time.h>
 
 #define SAMPLES 15
-#define MOST	(1 << 20)
+#define MOST	(1 << 24)
 
 static int rank, ranks;
 static char *from, *to;

@@ -119,6 +119,7 @@ struct glexi_cfg {
 	uint64_t mpi_coll_degree;
 	uint64_t mpi_coll_after;
 	uint64_t mpi_coll_packets;
+	uint64_t mpi_coll_long;
 	uint64_t eager_max_msg_size; /* or GLEXI_CFG_UNSET */
 	bool use_zc_rndv;
 	bool bypass_er;

@@ -72,6 +72,8 @@ glex_ret_t glex_group_close(glex_group_t group)
 {
 	if (!group)
 		return GLEX_INVALID_PARAM;
+	if (group->longer)
+		group->longer->drop(group);
 	if (group->down)
 		glex_destroy_ep(group->down);
 	if (group->up)
@@ -108,7 +110,7 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 
 /* ---- beginning ---------------------------------------------------------------- */
 
-static glex_ret_t may_begin(const struct glex_group *group)
+glex_ret_t glexi_group_may_begin(const struct glex_group *group)
 {
 	if (!group || !group->near)
 		return GLEX_INVALID_PARAM;
@@ -133,7 +135,7 @@ static glex_ret_t begin(struct glex_group *group, enum glexi_what what, void *da
 
 glex_ret_t glex_group_barrier(glex_group_t group)
 {
-	glex_ret_t ret = may_begin(group);
+	glex_ret_t ret = glexi_group_may_begin(group);
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
@@ -145,7 +147,7 @@ glex_ret_t glex_group_barrier(glex_group_t group)
 
 glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint32_t len)
 {
-	glex_ret_t ret = may_begin(group);
+	glex_ret_t ret = glexi_group_may_begin(group);
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
@@ -177,7 +179,7 @@ static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc *units, ui
 glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units, uint32_t count,
 			     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
 {
-	glex_ret_t ret = may_begin(group);
+	glex_ret_t ret = glexi_group_may_begin(group);
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
@@ -191,7 +193,7 @@ glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_
 glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
 				enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
 {
-	glex_ret_t ret = may_begin(group);
+	glex_ret_t ret = glexi_group_may_begin(group);
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
@@ -258,6 +260,19 @@ static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 	return !look_after(group) && ++group->lost > GRACE ? tell_broken(group) : GLEX_NO_MP;
 }
 
+glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout)
+{
+	return group->direct ? glexi_direct_wait(group, timeout) : glexi_gates_wait(group, timeout);
+}
+
+/* Over, well or not: the next may begin. */
+static glex_ret_t end(struct glex_group *group, glex_ret_t ret)
+{
+	group->what = GLEXI_NOTHING;
+	group->is_longer = false;
+	return ret;
+}
+
 glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
 {
 	int32_t slice;
@@ -269,11 +284,9 @@ glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
 		return GLEX_SYS_ERR;
 	for (;;) {
 		slice = timeout < 0 || timeout > SLICE_MS ? SLICE_MS : timeout;
-		ret = group->direct ? glexi_direct_wait(group, slice) : glexi_gates_wait(group, slice);
-		if (ret == GLEX_SUCCESS) {
-			group->what = GLEXI_NOTHING;
-			return GLEX_SUCCESS;
-		}
+		ret = group->is_longer ? group->longer->wait(group, slice) : glexi_group_wait_one(group, slice);
+		if (ret == GLEX_SUCCESS || ret == GLEX_ACCESS_ERR)
+			return end(group, ret);
 		ret = ret == GLEX_NO_MP ? still_well(group, slice) : tell_broken(group);
 		if (ret != GLEX_NO_MP)
 			return ret;

@@ -4,6 +4,8 @@
  *
  *   tree.c, gates.c   along a tree, by requests that packets trigger: two for each member
  *   direct.c, board.c no tree: members write into each other's boards
+ *
+ * long.c makes a broadcast of any length out of short ones.
  */
 #ifndef GLEXI_GROUP_PRIV_H
 #define GLEXI_GROUP_PRIV_H
@@ -21,7 +23,7 @@
 #define GLEXI_BOARD	    4096u /* bytes that other members reach */
 #define GLEXI_GROUP_WAIT_MS 10000
 
-enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE };
+enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG };
 
 /* A member at the other end of a branch. */
 struct glexi_neighbour {
@@ -30,6 +32,12 @@ struct glexi_neighbour {
 };
 
 struct glexi_direct;
+
+/* What consists of several collectives: its own wait, as glexi_gates_wait; and what is to go with the group. */
+struct glexi_longer {
+	glex_ret_t (*wait)(struct glex_group *group, int32_t timeout);
+	void (*drop)(struct glex_group *group);
+};
 
 struct glex_group {
 	glex_ep_handle_t up, down;
@@ -42,6 +50,8 @@ struct glex_group {
 	uint32_t children;	      /* of a tree */
 	struct glexi_neighbour *near; /* the children, the parent, the root, or all others; NULL: not joined */
 	struct glexi_direct *direct;  /* NULL: a tree */
+	struct glexi_longer *longer;  /* NULL: there was none yet */
+	bool is_longer;		      /* one is under way */
 	bool is_broken;
 	uint32_t tests, lost; /* waits without time, slices without a neighbour, since something was begun */
 	uint64_t looked_ms;
@@ -71,5 +81,9 @@ void glexi_direct_leave(struct glex_group *group);
 void *glexi_direct_operand(struct glex_group *group);
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
+
+/* GLEX_SUCCESS: nothing is under way.  wait_one: for what was begun last, of the two ways that there are. */
+glex_ret_t glexi_group_may_begin(const struct glex_group *group);
+glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout);
 
 #endif /* GLEXI_GROUP_PRIV_H */
