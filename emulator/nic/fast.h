@@ -78,6 +78,18 @@ static inline void emu_copy_quiet(unsigned char *dst, const unsigned char *src, 
 	}
 }
 
+/*
+ * One word, and by a load of its own: two that the caller has just stored one after
+ * the other cannot be loaded as one before both have left for the cache.
+ */
+static inline uint64_t emu_word(const uint64_t *from)
+{
+	uint64_t word = *from;
+
+	__asm__("" : "+r"(word));
+	return word;
+}
+
 /* emu_copy_here; what is long, ends aligned and does not overlap goes straight to the copier. */
 static inline __attribute__((always_inline)) void emu_copy_long(const struct emu_host *host, unsigned char *dst,
 								const void *src, uint64_t len)
@@ -184,8 +196,8 @@ static inline int emu_raise(struct emu_host *host, struct emu_vport *to, struct 
 	if (!EMU_LIKELY(claim.slot))
 		return emu_lost(&to->port->eq, GLEX_ERR_STATUS_DEST_EQ_FULL);
 	claim.slot->flags = 0;
-	claim.slot->cookie[0] = cookie[0];
-	claim.slot->cookie[1] = cookie[1];
+	claim.slot->cookie[0] = emu_word(&cookie[0]);
+	claim.slot->cookie[1] = emu_word(&cookie[1]);
 	emu_ring_publish(claim.slot, claim.index);
 	emu_ring_bell(host, to->port);
 	return EMU_OK;

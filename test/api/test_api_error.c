@@ -140,7 +140,30 @@ struct beaten {
 	unsigned char mem[1024]; /* here */
 	struct glex_rdma_req req;
 	struct glex_imm_rdma_req imm;
+	uint64_t told, seen; /* events raised, and those that came */
 };
+
+/* The immediate PUT, and an event. */
+static void beaten_tell(struct beaten *b)
+{
+	struct glex_imm_rdma_req req = b->imm;
+
+	req.flag = GLEX_FLAG_REMOTE_EVT;
+	req.rmt_evt.cookie_0 = ++b->told;
+	req.rmt_evt.cookie_1 = 1;
+	OK(glex_imm_rdma(b->side.ep, &req, NULL));
+}
+
+/* All that were told of have come, in order, and no other. */
+static void beaten_hear(struct beaten *b, uint64_t last)
+{
+	glex_event_t *event;
+
+	while (glex_probe_next_event(b->to, &event) == GLEX_SUCCESS)
+		ck_assert_uint_eq(event->cookie_0, ++b->seen);
+	ck_assert_uint_eq(b->seen, last);
+	OK(glex_discard_probed_event(b->to));
+}
 
 static void beaten_open(struct beaten *b)
 {
@@ -203,7 +226,9 @@ START_TEST(request__wrong_after_many_like_it__error_and_no_data)
 		OK(glex_rdma(b.side.ep, &b.req, NULL));
 		OK(glex_imm_rdma(b.side.ep, &b.imm, NULL));
 		OK(glex_inject(b.side.ep, &b.imm));
+		beaten_tell(&b);
 	}
+	beaten_hear(&b, 5);
 	ck_assert_mem_eq(b.mem, "12345678", 8);
 	memset(b.mem, 0xee, sizeof(b.mem));
 	beaten_turn(&b, (enum turn)_i);
@@ -216,7 +241,11 @@ START_TEST(request__wrong_after_many_like_it__error_and_no_data)
 		expect_error(b.side.ep, GLEX_ERR_OP_IMM_RDMA_PUT, (enum glex_err_req_status)status[_i]);
 		OK(glex_inject(b.side.ep, &b.imm));
 		expect_error(b.side.ep, GLEX_ERR_OP_IMM_RDMA_PUT, (enum glex_err_req_status)status[_i]);
+		beaten_tell(&b);
+		expect_error(b.side.ep, GLEX_ERR_OP_IMM_RDMA_PUT, (enum glex_err_req_status)status[_i]);
 	}
+	if (b.to)
+		beaten_hear(&b, 5);
 	for (size_t i = 0; i < sizeof(b.mem); i++)
 		ck_assert_uint_eq(b.mem[i], 0xee);
 	if (b.to)

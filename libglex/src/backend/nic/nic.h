@@ -161,6 +161,7 @@ struct nic_track_end {
 struct nic_track {
 	struct nic_track_end remote, local; /* local: of PUT and GET only */
 	const _Atomic uint32_t *state;	    /* of the port */
+	struct emu_vport *to;		    /* the same */
 	uint64_t addr;			    /* of the endpoint: glex_ep_addr_t.v */
 	uint64_t candidate;		    /* handles of the last request that was not on it, mixed */
 	uint32_t key;

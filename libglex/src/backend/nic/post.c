@@ -381,13 +381,14 @@ static void lay_end(struct nic_track_end *end, const struct emu_known *known)
 	end->generation = mh.att_index;
 }
 
-void nic_track_lay(struct nic_track *track, const struct emu_vport *to, uint64_t addr, const struct emu_known *remote,
+void nic_track_lay(struct nic_track *track, struct emu_vport *to, uint64_t addr, const struct emu_known *remote,
 		   const struct emu_known *local)
 {
 	lay_end(&track->remote, remote);
 	if (local)
 		lay_end(&track->local, local);
 	track->state = &to->port->state;
+	track->to = to;
 	track->addr = addr;
 	track->key = remote->key;
 	track->access = remote->access;
@@ -484,6 +485,29 @@ static __attribute__((noinline)) glex_ret_t post_imms(struct glexi_ep *ep, struc
 	return ret;
 }
 
+/* On the track, with an event; false: nothing has happened. */
+GLEXI_INLINE bool put_imm_event_track(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	struct nic_ep *nep = ep->be;
+	struct emu_vport *to = nep->imm_track.to;
+	uint64_t cookie[2] = {req->rmt_evt.cookie_0, req->rmt_evt.cookie_1};
+	struct emu_event_claim claim;
+	int status;
+
+	if (GLEXI_UNLIKELY(!imm_track_leads(ep, req)))
+		return false;
+	emu_ring_want(&to->eq, false);
+	count_imm(nep);
+	claim = emu_claim_event(&nep->host, to);
+	emu_copy_short(&nep->host, nep->imm_track.remote.base + req->rmt_offset, req->data, req->len);
+	status = emu_raise(&nep->host, to, claim, cookie);
+	if (GLEXI_LIKELY(status == EMU_OK))
+		nic_expect_answer_at(ep, emu_ring_slot(&to->eq, claim.index + 1));
+	else
+		report_imm(nep, req, status);
+	return true;
+}
+
 /* The usual case; false: nothing has happened. */
 GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
@@ -502,8 +526,9 @@ GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_
 	}
 	if (GLEXI_LIKELY(dst != NULL)) {
 		nic_take_event(cookie, &req->rmt_evt, event);
-		glexi_count(&nep->host.by->tx_imm_put, 1);
-		glexi_count(&nep->host.by->by_map, 1);
+		count_imm(nep);
+		if (track_turns(&nep->imm_track, 0, req->rmt_mh.v))
+			nic_track_lay(&nep->imm_track, to, req->rmt_ep_addr.v, dst, NULL);
 		status = emu_put_data(&nep->host, event ? to : NULL, dst->base + req->rmt_offset, req->data, req->len,
 				      cookie);
 		if (event)
@@ -532,12 +557,21 @@ static __attribute__((noinline)) glex_ret_t imm_rdma_off_track(struct glexi_ep *
 	return put_imm_quiet(ep, req) ? GLEX_SUCCESS : imm_rdma_aloud(ep, req, bad);
 }
 
+static __attribute__((noinline)) glex_ret_t imm_rdma_event(struct glexi_ep *ep, struct glex_imm_rdma_req *req,
+							   struct glex_imm_rdma_req **bad)
+{
+	return is_event(&req->rmt_evt) && put_imm_event_track(ep, req) ? GLEX_SUCCESS : imm_rdma_aloud(ep, req, bad);
+}
+
 glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 
-	if (!req || req->next || req->flag & ~QUIET_FLAGS || !req->len || !req->data || req->len > EMU_IMM_RDMA_DATA)
+	if (!req || req->next || req->flag & ~(QUIET_FLAGS | GLEX_FLAG_REMOTE_EVT) || !req->len || !req->data ||
+	    req->len > EMU_IMM_RDMA_DATA)
 		return imm_rdma_aloud(ep, req, bad);
+	if (req->flag & GLEX_FLAG_REMOTE_EVT)
+		return imm_rdma_event(ep, req, bad);
 	return put_imm_track(ep, req) ? GLEX_SUCCESS : imm_rdma_off_track(ep, req, bad);
 }
 

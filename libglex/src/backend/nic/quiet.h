@@ -33,10 +33,15 @@ GLEXI_INLINE void nic_take_event(uint64_t to[2], const glex_event_t *from, bool 
 	}
 }
 
-/* What the other side answers will be answered in turn, and into this queue. */
+/* What the other side answers will be answered in turn, and into this slot. */
+GLEXI_INLINE void nic_expect_answer_at(struct glexi_ep *ep, const void *slot)
+{
+	atomic_store_explicit(&ep->answer, slot, memory_order_relaxed); /* relaxed: a hint */
+}
+
 GLEXI_INLINE void nic_expect_answer(struct glexi_ep *ep, const struct emu_ring *ring)
 {
-	atomic_store_explicit(&ep->answer, emu_ring_next(ring), memory_order_relaxed); /* relaxed: a hint */
+	nic_expect_answer_at(ep, emu_ring_next(ring));
 }
 
 /* ---- the beaten track ------------------------------------------------------ */
@@ -69,7 +74,7 @@ GLEXI_INLINE bool track_turns(struct nic_track *track, uint64_t local_mh, uint64
 }
 
 /* Between these two from now on; local: NULL, of an immediate PUT.  In post.c. */
-__attribute__((noinline, cold)) void nic_track_lay(struct nic_track *track, const struct emu_vport *to, uint64_t addr,
+__attribute__((noinline, cold)) void nic_track_lay(struct nic_track *track, struct emu_vport *to, uint64_t addr,
 						   const struct emu_known *remote, const struct emu_known *local);
 
 /* ---- requests --------------------------------------------------------------- */
@@ -80,12 +85,17 @@ GLEXI_INLINE bool is_quiet(const struct glexi_ep *ep)
 	return glexi_is_lockless(&ep->post_lock) && !glexi_is_lost(ep->dev);
 }
 
-GLEXI_INLINE void put_imm_counted(struct nic_ep *nep, const struct glex_imm_rdma_req *req, unsigned char *base)
+GLEXI_INLINE void count_imm(struct nic_ep *nep)
 {
 	struct emu_port_counters *by = nep->host.by;
 
 	glexi_count(&by->tx_imm_put, 1);
 	glexi_count(&by->by_map, 1);
+}
+
+GLEXI_INLINE void put_imm_counted(struct nic_ep *nep, const struct glex_imm_rdma_req *req, unsigned char *base)
+{
+	count_imm(nep);
 	emu_copy_short(&nep->host, base + req->rmt_offset, req->data, req->len);
 }
 
@@ -103,13 +113,20 @@ GLEXI_INLINE void rdma_counted(struct nic_ep *nep, const struct glex_rdma_req *r
 	emu_copy_short(&nep->host, put ? there : here, put ? here : there, req->len);
 }
 
+GLEXI_INLINE bool imm_track_leads(const struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	const struct nic_ep *nep = ep->be;
+
+	return is_quiet(ep) && track_leads(&nep->imm_track, req->rmt_ep_addr.v, req->rmt_mh.v, req->rmt_offset,
+					   req->len, req->rmt_key, GLEX_MEM_WRITE);
+}
+
 /* An immediate PUT on the track; false: nothing has happened. */
 GLEXI_INLINE bool put_imm_track(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	struct nic_ep *nep = ep->be;
 
-	if (!is_quiet(ep) || !track_leads(&nep->imm_track, req->rmt_ep_addr.v, req->rmt_mh.v, req->rmt_offset, req->len,
-					  req->rmt_key, GLEX_MEM_WRITE))
+	if (!imm_track_leads(ep, req))
 		return false;
 	put_imm_counted(nep, req, nep->imm_track.remote.base);
 	return true;
