@@ -98,7 +98,7 @@ libglex_tools_glex_perf_SOURCES = \
 	libglex/tools/perf_options.c libglex/tools/perf_out.c libglex/tools/perf_plan.c libglex/tools/perf_rate.c \
 	libglex/tools/perf_raw.c libglex/tools/perf_raw.h libglex/tools/perf_side.c libglex/tools/perf_stream.h \
 	libglex/tools/perf_limit.c libglex/tools/perf_limit.h libglex/tools/perf_wake.c libglex/tools/perf_cost.c \
-	libglex/tools/perf_coll.c
+	libglex/tools/perf_coll.c libglex/tools/perf_ring.c libglex/tools/perf_ring.h
 libglex_tools_glex_perf_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -pthread
 libglex_tools_glex_perf_LDADD = libglex/libglex.la $(JANSSON_LIBS) -lpthread
 

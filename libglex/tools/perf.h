@@ -14,7 +14,7 @@
  *   perf_coll.c   collectives by the NICs              |
  *   perf_cost.c   what opening takes in time and memory /
  *   perf_out.c    table and JSON lines
- *   perf_raw.c, perf_limit.c   the yardsticks        perf_base.c   what knows no GLEX
+ *   perf_raw.c, perf_ring.c, perf_limit.c   the yardsticks        perf_base.c   what knows no GLEX
  *
  * Both sides run the same plan in step.  Side 0 initiates, measures and prints.
  * Collectives may have further members, which know the plan too, and skip all else.
@@ -25,6 +25,7 @@
 #include "perf_base.h"
 #include "perf_limit.h"
 #include "perf_raw.h"
+#include "perf_ring.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,6 +76,7 @@ struct perf_options {
 /* Anonymous shared memory made before the fork: all that the two sides and their parent share outside GLEX. */
 struct perf_shared {
 	struct perf_raw_lines raw;
+	struct perf_ring ring[2];
 	_Atomic uint64_t progress[PERF_MEMBERS]; /* each process counts up while it gets on */
 	_Atomic uint64_t limit_MBps;		 /* what side 1 measured; whole numbers */
 	_Atomic uint32_t limit_known;		 /* side 0 has measured */
@@ -171,9 +173,10 @@ struct perf_row {
 	const struct perf_test *test;
 	const struct perf_plan *plan;
 	struct perf_stat ns; /* a message */
-	double raw_ns, raw2_ns;
+	double raw_ns, raw2_ns, ring_ns;
 	const char *limit_name; /* NULL: none but RAW */
 	double limit;		/* in MB/s of a bandwidth, ns of a latency */
+	double of_limit;	/* of a bandwidth the median over its parts, each beside its own limit */
 	const struct perf_extra *extra;
 };
 
@@ -207,6 +210,8 @@ void perf_make_plan(const struct perf_options *opt, const struct perf_test *test
 void perf_out_head(const struct perf_options *opt);
 void perf_out_test(const struct perf_options *opt, const struct perf_test *test);
 void perf_out_left_out(const struct perf_options *opt, const struct perf_test *test, uint64_t size, const char *why);
+/* What ns a message is in MB/s; of both ways the sum. */
+double perf_MBps(const struct perf_row *row, double ns);
 void perf_out_row(const struct perf_options *opt, const struct perf_row *row);
 
 /* ---- perf_side.c: all of it ends the process with a message when something fails ---- */

@@ -53,9 +53,14 @@ static double rate_Mps(const struct perf_row *row)
 	return row->ns.p50 > 0 ? (row->test->both_ways ? 2e3 : 1e3) / row->ns.p50 : 0;
 }
 
+double perf_MBps(const struct perf_row *row, double ns)
+{
+	return ns > 0 ? (row->test->both_ways ? 2e3 : 1e3) / ns * row->plan->size : 0;
+}
+
 static double bw_MBps(const struct perf_row *row)
 {
-	return rate_Mps(row) * row->plan->size;
+	return perf_MBps(row, row->ns.p50);
 }
 
 void perf_out_head(const struct perf_options *opt)
@@ -73,7 +78,7 @@ void perf_out_head(const struct perf_options *opt)
 	printf("# a sample is the mean of a batch; median, p99, min and max are over samples, per message\n");
 	printf("# one way; of a GET until its data is there; of a window its time divided by its messages\n");
 	printf("# RAW: a flag bounced between the two cores over one cache line, in ns, one way, beside each row;\n");
-	printf("# RAW2: the same over one line each way, which is the least that a queue can do\n");
+	printf("# RAW2: the same over one line each way; RING: a record through a bare queue of one-line slots\n");
 	if (opt->busy > PERF_BUSY)
 		printf("# NOTE: %.1f other tasks were running on this machine: do not trust these times\n", opt->busy);
 	fflush(stdout);
@@ -96,8 +101,8 @@ void perf_out_test(const struct perf_options *opt, const struct perf_test *test)
 	if (test->kind == PERF_FIGURE)
 		printf("# %8s %10s %10s %10s %10s  %s\n", "bytes", "median", "p99", "min", "max", test->unit);
 	else
-		printf("# %8s %10s %9s %10s %10s %10s %10s %10s %7s %7s %s\n", "bytes", "median us", "x RAW", "p99 us",
-		       "min us", "max us", "MB/s", "M msg/s", "RAW", "RAW2", last_column(opt, test));
+		printf("# %8s %10s %9s %10s %10s %10s %10s %10s %7s %7s %7s %s\n", "bytes", "median us", "x RAW",
+		       "p99 us", "min us", "max us", "MB/s", "M msg/s", "RAW", "RAW2", "RING", last_column(opt, test));
 	fflush(stdout);
 }
 
@@ -121,11 +126,11 @@ static void print_times(const struct perf_row *row)
 
 	if (row->test->kind == PERF_LATENCY)
 		snprintf(per_raw, sizeof(per_raw), "%.2f", row->ns.p50 / row->raw_ns);
-	printf("%10u %10.4f %9s %10.4f %10.4f %10.4f %10.1f %10.4f %7.1f %7.1f", row->plan->size, row->ns.p50 / 1e3,
-	       per_raw, row->ns.p99 / 1e3, row->ns.min / 1e3, row->ns.max / 1e3, bw_MBps(row), rate_Mps(row),
-	       row->raw_ns, row->raw2_ns);
+	printf("%10u %10.4f %9s %10.4f %10.4f %10.4f %10.1f %10.4f %7.1f %7.1f %7.1f", row->plan->size,
+	       row->ns.p50 / 1e3, per_raw, row->ns.p99 / 1e3, row->ns.min / 1e3, row->ns.max / 1e3, bw_MBps(row),
+	       rate_Mps(row), row->raw_ns, row->raw2_ns, row->ring_ns);
 	if (row->limit > 0)
-		printf(" %9.2f", (row->test->kind == PERF_BANDWIDTH ? bw_MBps(row) : row->ns.p50) / row->limit);
+		printf(" %9.2f", row->of_limit);
 }
 
 static void print_table(const struct perf_row *row)
@@ -152,11 +157,12 @@ static json_t *circumstances(const struct perf_options *opt, const struct perf_r
 
 	perf_cpu_model(cpu, sizeof(cpu));
 	cores_name(opt, cores, sizeof(cores));
-	object = json_pack("{s:I s:I s:I s:f s:f s:f s:s s:s s:b s:s s:s s:s}",					    /**/
+	object = json_pack("{s:I s:I s:I s:f s:f s:f s:f s:s s:s s:b s:s s:s s:s}",				    /**/
 			   "samples", (json_int_t)row->ns.samples,						    /**/
 			   "messages", (json_int_t)messages_measured(row->plan),				    /**/
 			   "window", (json_int_t)row->plan->window, "raw_ns", row->raw_ns, "raw2_ns", row->raw2_ns, /**/
-			   "busy", opt->busy, "endpoint", ep_type_name(opt), "memory", memory_name(opt),	    /**/
+			   "ring_ns", row->ring_ns, "busy", opt->busy, "endpoint", ep_type_name(opt), "memory",
+			   memory_name(opt), /**/
 			   "checked", (int)opt->check, "cores", cores, "cpu", cpu, "version", PACKAGE_VERSION);
 	for (int i = 0; object && i < PERF_EXTRAS && row->extra[i].name; i++)
 		json_object_set_new(object, row->extra[i].name, json_real(row->extra[i].value));
@@ -164,6 +170,7 @@ static json_t *circumstances(const struct perf_options *opt, const struct perf_r
 		json_object_set_new(object, "processes", json_integer(opt->processes));
 	if (object && row->limit > 0) {
 		json_object_set_new(object, "limit", json_real(row->limit));
+		json_object_set_new(object, "of_limit", json_real(row->of_limit));
 		json_object_set_new(object, "limit_name", json_string(row->limit_name));
 	}
 	return object;

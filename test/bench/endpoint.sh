@@ -160,10 +160,11 @@ ours()
 		}
 		if (get("limit") > 0) {
 			put("limit", get("limit"))
-			put("of_limit", (get("limit_name") == "futex" ? get("lat_us") * 1e3 : get("bw_MBps")) / get("limit"))
+			put("of_limit", get("of_limit"))
 		}
 		put("raw", get("raw_ns"))
 		put("raw2", get("raw2_ns"))
+		put("ring", get("ring_ns"))
 		put("busy", get("busy"))
 	}' "$work/out" >>"$work/data"
 }
@@ -343,12 +344,13 @@ to_rows()
 	function row(what, figure, unit, limit, ratio, target, aim, met) {
 		printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", what, figure, unit, limit, ratio, target, aim, met ? "met" : "NOT MET"
 	}
-	# A latency as a multiple of RAW; RAW2 stands beside it, the least where each side has a line of its own.
+	# A latency as a multiple of RAW; beside it what a bare line each way takes, and a bare queue.
 	function latency(what, test, must, aim,   per) {
 		if (!has("alloc", test, 8, "ns"))
 			return
 		per = is["alloc", test, 8, "per_raw"]
-		row(what, sprintf("%.1f", is["alloc", test, 8, "ns"]), "ns", sprintf("RAW %.0f, %.0f", is["alloc", test, 8, "raw"], is["alloc", test, 8, "raw2"]),
+		row(what, sprintf("%.1f", is["alloc", test, 8, "ns"]), "ns",
+			sprintf("RAW %.0f, %.0f, %.0f", is["alloc", test, 8, "raw"], is["alloc", test, 8, "raw2"], is["alloc", test, 8, "ring"]),
 			sprintf("%.2f", per), "<= " must, aim, per <= must)
 	}
 	# A figure that must not exceed, or not fall below, a number.
@@ -427,18 +429,19 @@ print_table()
 	awk -v rounds="$rounds" "$awk_median"'
 	$5 == "raw" { raw[++raws] = $6 }
 	$5 == "raw2" { raw2[++raw2s] = $6 }
+	$5 == "ring" { ring[++rings] = $6 }
 	$5 == "busy" { busy[++looks] = $6 }
 	END {
 		middle = median(raw, raws)
-		printf "medians of %d interleaved rounds; RAW %.1f ns one way (%.1f to %.1f), RAW2 %.1f ns\n", rounds, middle, raw[1],
-			raw[raws], median(raw2, raw2s)
+		printf "medians of %d interleaved rounds; RAW %.1f ns one way (%.1f to %.1f), RAW2 %.1f, RING %.1f ns\n", rounds, middle,
+			raw[1], raw[raws], median(raw2, raw2s), median(ring, rings)
 		if (median(busy, looks) > 0.3)
 			printf "NOTE: %.1f other tasks were running on this machine: do not trust these figures\n", median(busy, looks)
 	}' "$work/data"
 	awk -F '\t' '
-	BEGIN { printf "\n%-42s %10s %-6s %16s %6s  %-8s %5s\n", "", "figure", "", "beside", "ratio", "must", "aim" }
+	BEGIN { printf "\n%-42s %10s %-6s %17s %6s  %-8s %5s\n", "", "figure", "", "beside", "ratio", "must", "aim" }
 	{
-		printf "%-42s %10s %-6s %16s %6s  %-8s %5s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8
+		printf "%-42s %10s %-6s %17s %6s  %-8s %5s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8
 		missed += $8 != "met"
 	}
 	END { printf "\n%d of %d rows met\n", NR - missed, NR }' "$work/rows"
