@@ -14,6 +14,9 @@
 #   src/mpi/request/request_impl.c <- a line in MPI_Wait, which has glue/glex_coll.c look first
 #   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
 #                     unexpected messages
+#   src/ch3u_rma_sync.c, src/mpidi_rma.c <- a line where MPI_Win_post names a group, and one where
+#                     windows wait for others, which asks glue/glex_target.c whether they will come;
+#                     MPI_Win_free goes on to where all learn of it
 #   src/mpid_probe.c, src/mpid_mprobe.c <- a line where they wait, which asks glue/glex_lost.c
 #                     whether there is anybody left to wait for
 #   coll/allreduce/ <- where its algorithms note the errors of their steps and end well all the
@@ -41,6 +44,14 @@ hook='#include "../channels/nemesis/netmod/glex/glex_hook.h"'
 queue='MPIR_Request *MPIDI_GLEX_unexpected(void); MPIR_Request *MPIDI_GLEX_unexpected(void) { return recvq_unexpected_head; }'
 forgotten='if (mpi_errno == MPI_SUCCESS) mpi_errno = mpi_errno_ret; if (mpi_errno == MPI_SUCCESS && *errflag) MPIR_ERR_SET(mpi_errno, *errflag, "**coll_fail");'
 vain='int MPIDI_GLEX_vain(int, MPIR_Comm *); mpi_errno = MPIDI_GLEX_vain(source, comm); if (mpi_errno != MPI_SUCCESS) break;'
+posts='win_ptr->at_completion_counter += post_grp_ptr->size;'
+exposed='__attribute__((weak)) void MPIDI_GLEX_exposed(MPIR_Win *, MPIR_Group *); if (MPIDI_GLEX_exposed) MPIDI_GLEX_exposed(win_ptr, post_grp_ptr);'
+missing='while (win_ptr->at_completion_counter) {'
+deserted='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted) { mpi_errno = MPIDI_GLEX_deserted(win_ptr); MPIR_ERR_CHECK(mpi_errno); }'
+tests='*flag = (win_ptr->at_completion_counter) ? 0 : 1;'
+in_vain='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted && !*flag) { mpi_errno = MPIDI_GLEX_deserted(win_ptr); MPIR_ERR_CHECK(mpi_errno); }'
+in_use='(*win_ptr)->current_target_lock_data_bytes != 0 || (*win_ptr)->sync_request_cnt != 0) {'
+left='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted && MPIDI_GLEX_deserted(*win_ptr)) break;'
 waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
 wait_there='__attribute__((weak)) int MPIDI_GLEX_wait(MPIR_Request *); if (MPIDI_GLEX_wait) { mpi_errno = MPIDI_GLEX_wait(request_ptr); MPIR_ERR_CHECK(mpi_errno); }'
 wait_here='mpi_errno = MPID_Wait(request_ptr'
@@ -251,6 +262,20 @@ mend_probes()
 	done
 }
 
+# A window waits for others by a counter, which does not tell for whom.
+mend_windows()
+{
+	if [ ! -f "$rma_sync_c" ] || [ ! -f "$win_c" ] || [ "$(grep -cF "$posts" "$rma_sync_c")" != 1 ] ||
+		! grep -qF "$missing" "$rma_sync_c" || [ "$(grep -cF "$tests" "$rma_sync_c")" != 1 ] ||
+		[ "$(grep -cF "$in_use" "$win_c")" != 1 ]; then
+		return
+	fi
+	insert after "$posts" "$exposed" "$rma_sync_c"
+	insert after "$missing" "$deserted" "$rma_sync_c"
+	insert after "$tests" "$in_vain" "$rma_sync_c"
+	insert after "$in_use" "$left" "$win_c"
+}
+
 # A text longer than the caller's room is written past its end, and errors of dead ranks have long ones.
 mend_error_text()
 {
@@ -301,13 +326,16 @@ take_out()
 		for step in irecv irecv_status; do take_out_of "$gentran_c" "$(received $step)"; done
 		for step in isend issend; do take_out_of "$gentran_c" "$(unsent $step)"; done
 	fi
+	[ ! -f "$win_c" ] || take_out_of "$win_c" "$left"
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	[ ! -f "$wait_c" ] || take_out_of "$wait_c" "$wait_there"
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
-	[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$start_over"
+	for line in "$start_over" "$exposed" "$deserted"; do
+		[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$line"
+	done
 	[ ! -f "$pmiserv_c" ] || take_out_of "$pmiserv_c" "$whoever_is_left"
 	take_out_of "$errutil_c" "$full"
 }
@@ -353,6 +381,7 @@ recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
 rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
 pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
+win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
 wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c
@@ -374,6 +403,7 @@ hook_wait
 mend_allreduce
 mend_schedules
 mend_probes
+mend_windows
 mend_truncation
 mend_fence
 mend_launcher

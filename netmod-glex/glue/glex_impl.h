@@ -271,6 +271,13 @@ void MPID_nem_glex_await_no_more(MPIR_Request *req);
 void MPID_nem_glex_await_nothing(void);
 void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why);
 int MPID_nem_glex_lost_wait(int done);
+void MPID_nem_glex_op_unsent(MPIR_Request *sreq);
+
+/* ---- glex_target.c ------------------------------------------------------- */
+
+void MPID_nem_glex_exposed_forget(void);
+int MPID_nem_glex_half_written(MPIR_Request *req);
+void MPID_nem_glex_unqueue_locks(MPIDI_VC_t *vc);
 
 /* ---- glex_dead.c --------------------------------------------------------- */
 

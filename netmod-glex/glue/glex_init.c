@@ -227,6 +227,7 @@ int MPID_nem_glex_finalize(void)
 	MPID_nem_glex_drain();
 	MPID_nem_glex_stats_print();
 	MPID_nem_glex_await_nothing();
+	MPID_nem_glex_exposed_forget();
 	MPID_nem_glex_pool_finalize();
 	glexch_close(MPID_nem_glex.ch);
 	MPL_free(MPID_nem_glex.places);

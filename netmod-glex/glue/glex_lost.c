@@ -17,6 +17,7 @@
  *      receives from any source, if the
  *      communicator has the peer in it    by CH3, which looks at that while it waits
  *      one-sided operations               the call that waits for them, here
+ *      what others do to a window         where it is waited for: glex_target.c
  *      probes                             where they wait: install-into.sh
  *      what else has no request           here, if errors are fatal: nobody knows of it
  *
@@ -174,7 +175,7 @@ static void MPID_nem_glex_end_waits(MPIDI_VC_t *vc, int error)
 	}
 }
 
-/* A message of which a part has come.  What is not a receive (one-sided operations) is nobody's to wait for here. */
+/* A message of which a part has come.  For what was to be written to a window nobody waits here. */
 static void MPID_nem_glex_end_half(MPIDI_VC_t *vc, int error)
 {
 	MPIR_Request *req = vc->ch.recv_active;
@@ -182,7 +183,7 @@ static void MPID_nem_glex_end_half(MPIDI_VC_t *vc, int error)
 
 	vc->ch.recv_active = NULL;
 	vc->ch.pending_pkt_len = 0;
-	if (!req || MPIDI_Request_get_type(req) != MPIDI_REQUEST_TYPE_RECV)
+	if (!req || MPID_nem_glex_half_written(req) || MPIDI_Request_get_type(req) != MPIDI_REQUEST_TYPE_RECV)
 		return;
 	req->status.MPI_ERROR = error;
 	if (req->dev.OnDataAvail == MPIDI_CH3_ReqHandler_UnpackUEBufComplete)
@@ -257,6 +258,41 @@ static int MPID_nem_glex_end_ops(MPIDI_RMA_Op_t *list, MPIDI_VC_t *vc)
 	return n;
 }
 
+static int MPID_nem_glex_in_pscw(const MPIR_Win *win)
+{
+	return win->states.access_state == MPIDI_RMA_PSCW_ISSUED || win->states.access_state == MPIDI_RMA_PSCW_GRANTED;
+}
+
+static int MPID_nem_glex_in_fence(const MPIR_Win *win)
+{
+	return win->states.access_state == MPIDI_RMA_FENCE_ISSUED ||
+	       win->states.access_state == MPIDI_RMA_FENCE_GRANTED;
+}
+
+/*
+ * A packet of an operation could not be sent.  To CH3 the end of its request is that of the operation, and an
+ * epoch of MPI_Win_fence or MPI_Win_start waits for no more: there something is missing, until it is seen who is
+ * lost.  Other epochs end with an acknowledgement.
+ */
+void MPID_nem_glex_op_unsent(MPIR_Request *sreq)
+{
+	MPIDI_RMA_Target_t *target = sreq->dev.rma_target_ptr;
+	MPIR_Request *ureq;
+	MPIR_Win *win;
+
+	if (sreq->dev.request_completed_cb != MPIDI_CH3_Req_handler_rma_op_complete || !target)
+		return;
+	MPIR_Win_get_ptr(sreq->dev.source_win_handle, win);
+	if (MPID_nem_glex_in_pscw(win) || MPID_nem_glex_in_fence(win)) {
+		win->outstanding_acks++;
+		target->sync.outstanding_acks++;
+	}
+	if (sreq->dev.request_handle == MPI_REQUEST_NULL)
+		return;
+	MPIR_Request_get_ptr(sreq->dev.request_handle, ureq);
+	ureq->status.MPI_ERROR = sreq->status.MPI_ERROR;
+}
+
 /* No acknowledgement will come, and nothing be sent.  Returns how many requests have ended with an error. */
 static int MPID_nem_glex_no_acks(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
 {
@@ -270,19 +306,22 @@ static int MPID_nem_glex_no_acks(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPID
 /*
  * It has just been lost, and something was to come from it.  Who completes that later
  * has to send to it first, and gets an error so.  (A fence has one: it is collective.)
- * If it was for requests they have the error, and no other call is to get one too.
+ * If it was for requests they have the error, and no other call is to get one too; where
+ * a group was named, MPI_Win_complete gets it, which may wait just now.
  */
 static int MPID_nem_glex_lost_amidst(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
 {
 	int completed, waits = target->sync.sync_flag != MPIDI_RMA_SYNC_NONE;
 
-	if (win->states.access_state == MPIDI_RMA_FENCE_ISSUED || win->states.access_state == MPIDI_RMA_FENCE_GRANTED)
+	if (MPID_nem_glex_in_fence(win))
 		return MPI_SUCCESS;
 	if (!target->sync.outstanding_acks && !target->num_pkts_wait_for_local_completion)
 		return MPI_SUCCESS;
 	completed = MPID_nem_glex_no_acks(win, target, vc);
 	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
 	target->num_ops_flush_not_issued = 1;
+	if (MPID_nem_glex_in_pscw(win))
+		return target->win_complete_flag ? MPID_nem_glex_comm_error(vc) : MPI_SUCCESS;
 	return completed && !waits ? MPI_SUCCESS : MPID_nem_glex_comm_error(vc);
 }
 
@@ -320,6 +359,48 @@ static int MPID_nem_glex_lost_windows(int (*visit)(MPIR_Win *win, MPIDI_RMA_Targ
 static int MPID_nem_glex_lost_rma(void)
 {
 	return MPID_nem_glex_lost_windows(MPID_nem_glex_lost_since);
+}
+
+/* Somebody of the window's is lost. */
+static MPIDI_VC_t *MPID_nem_glex_lost_member(const MPIR_Win *win)
+{
+	MPIDI_VC_t *vc;
+	int i;
+
+	for (i = 0; i < win->comm_ptr->local_size; i++) {
+		MPIDI_Comm_get_vc(win->comm_ptr, i, &vc);
+		if (vc->state == MPIDI_VC_STATE_MORIBUND)
+			return vc;
+	}
+	return NULL;
+}
+
+/*
+ * A call waits, and has done so for long, for a lock that a process has which lives no more, by all
+ * appearances: whose it is nobody knows.  It may be called again.
+ */
+static int MPID_nem_glex_lost_lock(MPIR_Win *list)
+{
+	MPIDI_RMA_Target_t *target;
+	MPIDI_VC_t *vc;
+	MPIR_Win *win;
+	int i;
+
+	for (win = list; win; win = win->next) {
+		for (i = 0; i < win->num_slots; i++) {
+			for (target = win->slots[i].target_list_head; target; target = target->next) {
+				if (target->access_state != MPIDI_RMA_LOCK_ISSUED ||
+				    target->sync.sync_flag == MPIDI_RMA_SYNC_NONE)
+					continue;
+				vc = MPID_nem_glex_lost_member(win);
+				if (!vc)
+					break;
+				target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
+				return MPID_nem_glex_comm_error(vc);
+			}
+		}
+	}
+	return MPI_SUCCESS;
 }
 
 /* ---- what nobody knows of ------------------------------------------------ */
@@ -375,9 +456,12 @@ int MPID_nem_glex_lost_wait(int done)
 {
 	int mpi_errno = MPID_nem_glex_lost_rma();
 
-	if (mpi_errno == MPI_SUCCESS && MPID_nem_glex_waits_long(done) && MPID_nem_glex_errors_are_fatal())
-		mpi_errno = MPID_nem_glex.someone_lost;
-	return mpi_errno;
+	if (mpi_errno != MPI_SUCCESS || !MPID_nem_glex_waits_long(done))
+		return mpi_errno;
+	if (MPID_nem_glex_errors_are_fatal())
+		return MPID_nem_glex.someone_lost;
+	mpi_errno = MPID_nem_glex_lost_lock(MPIDI_RMA_Win_active_list_head);
+	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_lost_lock(MPIDI_RMA_Win_inactive_list_head) : mpi_errno;
 }
 
 /* ---- the end of it ------------------------------------------------------- */
@@ -394,8 +478,10 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 				     "**comm_fail", "%s", text);
 	MPID_nem_glex_end_waits(vc, error);
 	MPID_nem_glex_end_half(vc, error);
+	MPID_nem_glex_unqueue_locks(vc);
 	MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));
 	MPID_nem_glex_end_any_source(vc);
 	MPID_nem_glex_note(MPID_nem_glex_lost_windows(MPID_nem_glex_lost_amidst));
 	MPID_nem_glex.someone_lost = error;
+	MPIDI_CH3_Progress_signal_completion(); /* who waits without a request has to look */
 }

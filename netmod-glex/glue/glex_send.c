@@ -30,6 +30,7 @@ static int MPID_nem_glex_sent(struct glexch_conn *conn, struct glexch_item *item
 
 	if (failed && !MPID_nem_glex_is_answer(sreq)) {
 		sreq->status.MPI_ERROR = MPID_nem_glex_comm_error(area->send.vc);
+		MPID_nem_glex_op_unsent(sreq);
 		MPID_nem_glex_note(MPID_Request_complete(sreq));
 		return 0;
 	}
