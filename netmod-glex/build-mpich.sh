@@ -399,9 +399,13 @@ discard_dirty()
 		-newer "$tree/dirty" -not -path '*/glex-api/*' -delete
 }
 
+# mpiexec has a line of ours too.
+launcher=src/pm/hydra/mpiexec.hydra
+
 compile_netmod()
 {
-	make -C "$tree/obj" -j"$jobs" V=0 lib/libmpich.la
+	make -C "$tree/obj" -j"$jobs" V=0 lib/libmpich.la || return
+	[ ! -f "$tree/obj/$launcher" ] || make -C "$tree/obj/$(dirname "$launcher")" -j"$jobs" V=0 mpiexec.hydra
 }
 
 check_libmpich()
@@ -434,6 +438,7 @@ build_stage()
 			cp "$built" "$lib"
 		fi
 	done
+	[ ! -f "$tree/obj/$launcher" ] || cp "$tree/obj/$launcher" "$tmp/bin/mpiexec.hydra"
 	# Programs linked to the common MPICH ABI ask for this name.
 	[ -e "$tmp/lib/libmpi.so.12" ] || ln -s libmpich.so.12 "$tmp/lib/libmpi.so.12"
 	soname_of "$glex_prefix/lib/libglex.so" >"$tmp/.libglex"
