@@ -56,7 +56,8 @@
  */
 static inline void emu_copy_quiet(unsigned char *dst, const unsigned char *src, uint32_t len)
 {
-	const unsigned char *end = src + len;
+	/* Not src + len: without data src may be NULL. */
+	const unsigned char *end = (const unsigned char *)((uintptr_t)src + len);
 
 	if (EMU_LIKELY(len >= 8)) {
 		memcpy(dst, src, 8);
