@@ -340,6 +340,52 @@ START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
 }
 END_TEST
 
+/* From every root, so that each member sends something to each. */
+static void tell_everybody(const struct crowd *c)
+{
+	uint64_t data;
+	uint32_t root;
+
+	for (root = 0; root < c->n; root++) {
+		data = c->me == root ? root + 1 : 0;
+		OK(glex_group_bcast(group, root, &data, sizeof(data)));
+		UNTIL(glex_group_wait(group, 0) != GLEX_NO_MP); /* who waits and sleeps finds other ways besides */
+		ck_assert_uint_eq(data, root + 1);
+	}
+}
+
+static void acquainted_member(int fd, void *arg)
+{
+	meet_all(fd, arg);
+	meet(fd);
+	meet(fd);
+	tell_everybody(arg);
+	meet(fd);
+	close_group();
+}
+
+START_TEST(direct__joined__asks_glexd_for_no_way_any_more)
+{
+	struct crowd c = {.n = 5, .shape = GLEX_GROUP_DIRECT};
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start(&c, peer, acquainted_member);
+	for (i = 1; i < c.n; i++)
+		meet(peer[i].fd);
+	glexd_stop();
+	for (i = 1; i < c.n; i++)
+		meet(peer[i].fd);
+	tell_everybody(&c);
+	for (i = 1; i < c.n; i++)
+		meet(peer[i].fd);
+	glexd_go_on();
+	for (i = 1; i < c.n; i++)
+		peer_join(&peer[i]);
+	close_group();
+}
+END_TEST
+
 /* ---- who runs ahead -------------------------------------------------------------------------- */
 
 #define AHEAD 400u
@@ -583,6 +629,7 @@ int main(void)
 			    (int)(sizeof(crowds) / sizeof(crowds[0])));
 	tcase_add_test(tc, group__wrong_arguments__invalid);
 	tcase_add_loop_test(tc, wait__somebody_has_not_begun__no_mp_and_then_success, 0, 2);
+	tcase_add_test(tc, direct__joined__asks_glexd_for_no_way_any_more);
 	tcase_add_test(tc, direct__one_sends_what_nobody_takes__held_back_and_then_all_there);
 	tcase_add_test(tc, direct__several_send_what_one_does_not_take__held_back_and_then_all_there);
 	tcase_add_test(tc, direct__others_begin_something_else__all_learn_it);

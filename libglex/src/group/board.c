@@ -109,6 +109,16 @@ static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset,
 	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
 }
 
+/* Nothing has been asked for yet, so this changes nothing. */
+void glexi_board_greet(struct glex_group *group)
+{
+	uint32_t i, at = (uint32_t)offsetof(struct glexi_board, asked) + 8 * group->me;
+	uint64_t nothing = 0;
+
+	for (i = 0; i < group->neighbours; i++)
+		put(group, i, at, &nothing, sizeof(nothing), 0);
+}
+
 /* I2 */
 static bool has_room(const struct glex_group *group, uint32_t other, uint64_t number)
 {

@@ -102,6 +102,7 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 	for (i = 0; i < others; i++)
 		group->near[i].card = cards[i + (i >= group->me)];
 	group->neighbours = others;
+	glexi_board_greet(group);
 	return GLEX_SUCCESS;
 }
 

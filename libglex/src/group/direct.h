@@ -88,6 +88,8 @@ static inline uint64_t first_of(const struct glexi_direct *direct)
  * has: all lines from there are on the own board; GLEX_NO_MP: not yet; GLEX_SYS_ERR:
  * they belong to something else.  has_all: the same of all other members.
  * send: what is in `out` to others from first to end, into their lines of `from`.
+ * greet: finds the ways to all others, which takes long and is else done in the middle of the
+ * first collectives, by one member after the other.
  * lay_out: what is in `out` to the own board, as member 0's.  ask: begins to GET all
  * that is there at member 0's.  tell: those who have asked hear how far this one is.
  * GLEX_NO_MP: not now.
@@ -97,6 +99,7 @@ void glexi_board_pack(struct glex_group *group, const void *data);
 glex_ret_t glexi_board_has(const struct glex_group *group, uint32_t from);
 glex_ret_t glexi_board_has_all(const struct glex_group *group);
 glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, uint32_t from);
+void glexi_board_greet(struct glex_group *group);
 void glexi_board_lay_out(struct glex_group *group);
 glex_ret_t glexi_board_ask(struct glex_group *group);
 glex_ret_t glexi_board_tell(struct glex_group *group);
