@@ -473,13 +473,32 @@ set_run_paths()
 	done
 }
 
+# What the prefix has; the number grows when something else is done to it below.
+prefix_key()
+{
+	echo "$stage_key $prefix $glex_prefix 2"
+}
+
+# Programs are linked to the hooks that tell libglex of memory that goes, before the C library: then
+# buffers that are used often are mapped by their peers.
+link_to_memhooks()
+{
+	local f where=''
+	[ -e "$glex_prefix/lib/libglex-memhooks.so" ] || return 0
+	[ "$glex_prefix" = "$prefix" ] || where="-L$glex_prefix/lib -Wl,-rpath -Wl,$glex_prefix/lib "
+	for f in "$1"/bin/mpi* "$1"/lib/pkgconfig/mpich.pc; do
+		[ -f "$f" ] && [ ! -L "$f" ] && grep -Iq . "$f" || continue
+		sed -i "/-L[$]{*libdir/s| -lmpich | ${where}-lglex-memhooks -lmpich |" "$f"
+	done
+}
+
 # Everything is made ready in a directory inside the prefix; then each file replaces its
 # predecessor by name, so that a running program keeps the library it has.
 put_into_prefix()
 {
 	local share=$prefix/share/libglex/mpich new=$prefix/.mpich.new elsewhere='' f
 	mkdir -p "$prefix"
-	if [ -f "$share/key" ] && [ "$(cat "$share/key")" = "$stage_key $prefix $glex_prefix" ] && [ -x "$prefix/bin/mpicc" ]; then
+	if [ -f "$share/key" ] && [ "$(cat "$share/key")" = "$(prefix_key)" ] && [ -x "$prefix/bin/mpicc" ]; then
 		say "$prefix is up to date"
 		return
 	fi
@@ -491,6 +510,7 @@ put_into_prefix()
 		xargs -0 -r sed -i "s|$neutral_prefix|$prefix|g"
 	[ "$glex_prefix" = "$prefix" ] || elsewhere=:$glex_prefix/lib
 	set_run_paths "$new" "" "$elsewhere"
+	link_to_memhooks "$new"
 	mkdir -p "$share"
 	(cd "$new" && find . ! -type d | LC_ALL=C sort) >"$share/files.new"
 	rm -f "$share/key"
@@ -502,7 +522,7 @@ put_into_prefix()
 	rm -rf "$new"
 	mv "$share/files.new" "$share/files"
 	check_prefix
-	echo "$stage_key $prefix $glex_prefix" >"$share/key"
+	prefix_key >"$share/key"
 	say "installed into $prefix"
 }
 

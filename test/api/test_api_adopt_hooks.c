@@ -74,6 +74,33 @@ static void expect_mapped(struct adopter *a, unsigned char *mem, const struct gl
 	ck_assert(!tell(&a->mapper, &a->side, mh, GET, region->offset, 60000, 6).failed);
 }
 
+/* As a program does that sends longer and longer parts of a buffer.  0: many short ones before. */
+START_TEST(rcache__grows__all_of_it_is_mapped_by_peers)
+{
+	unsigned char *mem = map_at(NULL, 4 * LEN, 3);
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	for (int i = 0; i < 1000 && _i == 0; i++) {
+		OK(glex_rcache_get(a.rc, mem, LEN / 16, RW, &region));
+		OK(glex_rcache_put(a.rc, &region));
+	}
+	for (size_t len = LEN / 4; len <= 4 * LEN; len *= 2) {
+		glex_mem_handle_t mh;
+
+		region = use_often(&a, mem, len);
+		mh = region.mh;
+		ck_assert(!tell(&a.mapper, &a.side, mh, PUT, region.offset + (uint32_t)len - 60000, 60000, 5).failed);
+		expect_filled(mem + len - 60000, 60000, 5);
+		expect_mapped(&a, mem, &region);
+		OK(glex_rcache_put(a.rc, &region));
+	}
+	ck_assert_int_eq(adopted_kib(), (long)(4 * LEN / 1024)); /* what was left behind is given back */
+	close_adopter(&a);
+}
+END_TEST
+
 START_TEST(rcache__used_often__is_adopted_and_mapped_by_peers)
 {
 	unsigned char *mem = map_at(NULL, LEN, 3);
@@ -251,6 +278,7 @@ int main(void)
 
 	own_job("adopt_hooks");
 	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, rcache__grows__all_of_it_is_mapped_by_peers, 0, 2);
 	tcase_add_test(tc, rcache__used_often__is_adopted_and_mapped_by_peers);
 	tcase_add_loop_test(tc, rcache__contents_of_adopted_memory_discarded__zero_for_all, 0, 3);
 	tcase_add_loop_test(tc, rcache__adopted_memory_goes__its_pages_are_given_back, 0, 3);

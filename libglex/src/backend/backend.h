@@ -109,6 +109,12 @@ struct glexi_be_ops {
 	/* flag: also GLEXI_MEM_KEPT, for mem_tie's answer to stay true as long as the region is. */
 	glex_ret_t (*mem_register)(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
 
+	/*
+	 * Part of it was adopted, and no mapping holds all of its whole pages: peers map that
+	 * part and reach the rest in another way, so mem_promote may do something for it.
+	 */
+	bool (*mem_is_split)(struct glexi_device *dev, void *addr, uint64_t len);
+
 	/* Of a region registered with GLEXI_MEM_KEPT. */
 	enum glexi_mem_tie (*mem_tie)(struct glexi_ep *ep, glex_mem_handle_t mh);
 

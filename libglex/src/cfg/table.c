@@ -168,7 +168,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "blocks of the shared channel, in each direction"),
 	UINT("GLEX_MPI_SR_CREDITS", mpi_sr_credits, "64", 1, 255, "credits",
 	     "mini-packets a peer may have under way at most in the shared channel: it begins with up to 8"),
-	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "16K", 0, 16 * M,
+	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "64K", 0, 16 * M,
 	     "longest message that is sent without asking the receiver first"),
 	SIZE("GLEX_MPI_UNEXPECTED_MAX", mpi_unexpected_max, "64M", 0, 64 * G,
 	     "memory for messages that have come before their receives; who sends more waits for them, short messages too, until half of it is free; 0: no limit"),

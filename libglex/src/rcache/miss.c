@@ -65,6 +65,8 @@ static glex_ret_t try_register(struct glex_rcache *rc, struct rcache_plan *plan)
 	}
 	plan->mh = mh.v;
 	plan->tie = rc->dev->ops->mem_tie(rc->ep, mh);
+	plan->improves = plan->tie == GLEXI_TIED_TO_ADDRESS ||
+			 rc->dev->ops->mem_is_split(rc->dev, (void *)(uintptr_t)plan->start, plan->end - plan->start);
 	rcache_lock(rc);
 	rc->registered++;
 	rcache_unlock(rc);
@@ -189,7 +191,7 @@ static void admit(struct glex_rcache *rc, const struct rcache_plan *plan, bool k
 		.refs = 1,
 		.rights = plan->rights,
 		.tie = plan->tie,
-		.promote_at = plan->tie == GLEXI_TIED_TO_ADDRESS ? rc->promote_after : UINT32_MAX,
+		.promote_at = plan->improves ? rc->promote_after : UINT32_MAX,
 	};
 	rc->in_use++;
 	rc->merges += plan->merged;

@@ -305,11 +305,17 @@ static void promote_quietly(struct glex_rcache *rc, uint32_t id)
 	rcache_unlock(rc);
 }
 
+/* Of what is shorter it would be in vain, and the next, longer one would have to be used the more for it. */
+static bool is_worth_sharing(const struct rcache_entry *entry)
+{
+	return entry->end - entry->start >= glexi_cfg()->adopt_min;
+}
+
 /* The last user is gone.  Called with the lock, leaves without. */
 static __attribute__((noinline)) void put_slowly(struct glex_rcache *rc, uint32_t id)
 {
 	if (rc->entries[id].uses >= rc->entries[id].promote_at && rc->entries[id].spans) {
-		if (rc->gate_end == 0 && rc->missing == 0 && rc->may_share) {
+		if (rc->gate_end == 0 && rc->missing == 0 && rc->may_share && is_worth_sharing(&rc->entries[id])) {
 			promote_quietly(rc, id);
 			return;
 		}

@@ -112,6 +112,7 @@ struct rcache_plan {
 	uint64_t mh;
 	enum glexi_mem_tie tie;
 	bool merged;
+	bool improves; /* it has not the best way that there is */
 };
 
 /* ---- index.c; all under the lock ------------------------------------------ */

@@ -220,6 +220,8 @@ static uint64_t move_locked(int uffd, int vma_fd, uint64_t addr, uint64_t end, b
 		pages = move_pieces(uffd, vma_fd, addr, end, again, why_p);
 	else
 		*why_p = "no memfd of its size can be made; see ulimit -f and -n";
+	if (again && pages)
+		nic_adopt_sweep(); /* of what was adopted before there is a copy now */
 	pthread_mutex_unlock(&nic_adopt.lock);
 	return pages;
 }

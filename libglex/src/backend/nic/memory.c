@@ -317,6 +317,20 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 	return glexi_device_check(ep->dev) == GLEX_SUCCESS ? GLEX_INVALID_PARAM : GLEX_SYS_ERR;
 }
 
+bool nic_mem_is_split(struct glexi_device *device, void *addr, uint64_t len)
+{
+	const struct nic_device *dev = device->be;
+	uint64_t from = ((uintptr_t)addr + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)addr + len) / PAGE * PAGE, at = from;
+	struct nic_vma vma;
+
+	while (at < end && nic_vma_find(dev->vma_fd, at, &vma) && vma.start < end) {
+		if (is_adopted(&vma))
+			return vma.start > from || vma.end < end;
+		at = vma.end;
+	}
+	return false;
+}
+
 enum glexi_mem_tie nic_mem_tie(struct glexi_ep *ep, glex_mem_handle_t mh)
 {
 	struct nic_ep *nep = ep->be;

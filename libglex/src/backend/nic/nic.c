@@ -371,6 +371,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.mem_deregister = nic_mem_deregister,
 	.mem_promote = nic_mem_promote,
 	.mem_register = nic_mem_register,
+	.mem_is_split = nic_mem_is_split,
 	.mem_tie = nic_mem_tie,
 	.open = device_open,
 	.query = device_query,

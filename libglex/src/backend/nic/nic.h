@@ -247,6 +247,7 @@ void nic_quota_give_all(struct nic_ep *nep);
 /* memory.c: regions */
 glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
 glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh);
+bool nic_mem_is_split(struct glexi_device *dev, void *addr, uint64_t len);
 enum glexi_mem_tie nic_mem_tie(struct glexi_ep *ep, glex_mem_handle_t mh);
 /* [addr, end) was adopted: regions there that were reached by attach are mapped by peers from now on. */
 void nic_mem_remap(struct nic_device *dev, uint64_t addr, uint64_t end);

@@ -118,14 +118,15 @@ static bool may_adopt(void)
 	return adopt == GLEXI_ADOPT_ALWAYS || (adopt == GLEXI_ADOPT_AUTO && is_watched());
 }
 
-/* The whole pages in [addr, end). */
+/* The whole pages in [addr, end).  Of what was adopted in parts, as buffers that grow are, all become one piece. */
 static bool adopt(struct nic_device *dev, uint64_t addr, uint64_t end)
 {
+	uint64_t from = round_up(addr, PAGE), to = end / PAGE * PAGE;
 	const char *why = NULL;
 
 	if (!may_adopt() || end - addr < glexi_cfg()->adopt_min)
 		return false;
-	if (nic_adopt_range(dev, round_up(addr, PAGE), end / PAGE * PAGE, false, &why))
+	if (nic_adopt_range(dev, from, to, nic_mem_is_split(dev->dev, (void *)(uintptr_t)from, to - from), &why))
 		return true;
 	glexi_info("memory used often is not adopted: %s", why);
 	return false;
@@ -158,7 +159,8 @@ bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool
 	if (len < 2 * PAGE || !is_time(dev, at, len))
 		return false;
 	if (quiet && adopt(dev, at, at + len)) {
-		start_anew(dev, at, len);
+		if (!nic_mem_is_split(device, addr, len)) /* else it would be moved again and again, in vain */
+			start_anew(dev, at, len);
 		nic_mem_remap(dev, at, at + len);
 		return true;
 	}
