@@ -487,7 +487,9 @@ link_to_memhooks()
 	[ -e "$glex_prefix/lib/libglex-memhooks.so" ] || return 0
 	[ "$glex_prefix" = "$prefix" ] || where="-L$glex_prefix/lib -Wl,-rpath -Wl,$glex_prefix/lib "
 	for f in "$1"/bin/mpi* "$1"/lib/pkgconfig/mpich.pc; do
-		[ -f "$f" ] && [ ! -L "$f" ] && grep -Iq . "$f" || continue
+		if [ ! -f "$f" ] || [ -L "$f" ] || ! grep -Iq . "$f"; then
+			continue
+		fi
 		sed -i "/-L[$]{*libdir/s| -lmpich | ${where}-lglex-memhooks -lmpich |" "$f"
 	done
 }

@@ -174,7 +174,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "memory for messages that have come before their receives; who sends more waits for them, short messages too, until half of it is free; 0: no limit"),
 	UINT("GLEX_EAGER_MAX_MSG_SIZE", eager_max_msg_size, "", 0, 16 * M, "bytes",
 	     "the same under the name that job scripts for the machine know; goes before it"),
-	SIZE("GLEX_MPI_RMA_COPY_MAX", mpi_rma_copy_max, "16K", 256, G,
+	SIZE("GLEX_MPI_RMA_COPY_MAX", mpi_rma_copy_max, "48K", 256, G,
 	     "longest contiguous data of a one-sided operation that is copied; longer is fetched from where it lies, as long messages are"),
 	SIZE("GLEX_MPI_PACK_SIZE", mpi_pack_size, "64K", 4 * K, 4 * M,
 	     "long messages whose data is not contiguous are packed and unpacked in chunks of this size"),

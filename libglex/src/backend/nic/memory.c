@@ -320,7 +320,8 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 bool nic_mem_is_split(struct glexi_device *device, void *addr, uint64_t len)
 {
 	const struct nic_device *dev = device->be;
-	uint64_t from = ((uintptr_t)addr + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)addr + len) / PAGE * PAGE, at = from;
+	uint64_t from = ((uintptr_t)addr + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)addr + len) / PAGE * PAGE,
+		 at = from;
 	struct nic_vma vma;
 
 	while (at < end && nic_vma_find(dev->vma_fd, at, &vma) && vma.start < end) {
