@@ -277,9 +277,13 @@ static struct change release(void *block)
 EXPORT void free(void *block)
 {
 	static _Atomic(void *) cache;
-	void (*call)(void *) = (void (*)(void *))next(&cache, "free");
-	struct change change = release(block);
+	void (*call)(void *);
+	struct change change;
 
+	if (!block) /* an MPI does so for each message */
+		return;
+	call = (void (*)(void *))next(&cache, "free");
+	change = release(block);
 	if (call) /* or else the linker frees while it looks for free: a few bytes stay */
 		call(block);
 	end(&change, true);
