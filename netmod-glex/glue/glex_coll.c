@@ -367,6 +367,16 @@ static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 	}
 }
 
+/*
+ * A tree was asked for, or is worth it by itself: not where ranks outnumber processors, whose ways
+ * through the tree then wait for each other's turns (32 ranks on 2: twice as slow as MPICH's own).
+ */
+static int MPID_nem_glex_is_worth_it(const MPIR_Comm *comm)
+{
+	return MPID_nem_glex.coll_shape != MPID_NEM_GLEX_COLL_AUTO || comm->remote_size <= GLEX_GROUP_DIRECT_MAX ||
+	       MPID_nem_glex.ranks_here <= MPID_nem_glex.cpus;
+}
+
 /* With the degree that is wanted, or the greatest one that gives nobody too many children. */
 static int MPID_nem_glex_tree_join(struct MPID_nem_glex_tree *tree, const struct glex_group_card *cards,
 				   const MPIR_Comm *comm)
@@ -397,7 +407,7 @@ static int MPID_nem_glex_tree_build(struct MPID_nem_glex_tree *tree, MPIR_Comm *
 	struct glex_group_card *cards = MPL_malloc((size_t)comm->remote_size * sizeof(*cards), MPL_MEM_COLL);
 
 	tree->state = MPID_NEM_GLEX_TREE_BUILDING;
-	ok = MPID_nem_glex_tree_open(tree, &card) && cards;
+	ok = MPID_nem_glex_is_worth_it(comm) && MPID_nem_glex_tree_open(tree, &card) && cards;
 	mpi_errno = MPID_nem_glex_agree(comm, &ok);
 	MPIR_ERR_CHECK(mpi_errno);
 	if (ok) {
