@@ -9,11 +9,12 @@
  * MPICH asks here first (glex_hook.h).  Whether the NICs do it is decided by what all
  * ranks of the communicator know alike: its kind, the operation, the type, the bytes,
  * and how many such calls it has seen.  The tree is made in one that may block, by
- * MPICH's own collectives, in which all agree whether everybody could.  Until then, and
- * for good if somebody could not, MPICH does them.
+ * MPICH's own collectives, in which all agree whether everybody could, and would.  Until
+ * then, and for good if somebody did not, MPICH does them.
  *
  * An operation longer than a packet takes several, one after the other: what begins the
- * next is a poll, as with the operations that wait.
+ * next is a poll, as with the operations that wait.  A long broadcast is fetched from the
+ * root's buffer instead (glex_group_bcast_long), if all reach each other's memory.
  *
  * I1  The operations of a communicator begin in the order of the calls, one at a time.
  * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
@@ -554,7 +555,7 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* Two that share memory copy twice, but both at a time: which is as fast, and needs nobody's permission. */
+/* Two that share memory copy twice, but both at a time, and that is faster. */
 static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
 {
 	if (comm->remote_size == 2 && comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__PARENT)

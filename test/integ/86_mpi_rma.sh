@@ -13,19 +13,7 @@ need_mpi
 compile_mpi rma "$src/test/mpi/rma.c" "$src/test/lib/seccomp.c"
 
 # run "SEED [unreachable|late]" NAME VARIABLE=VALUE...
-run() {
-	local args=$1 name=$2
-	shift 2
-	# shellcheck disable=SC2086 # one or two arguments
-	env "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 3 "$work/bin/rma" $args \
-		>"$work/out" 2>"$work/err" && says ok out
-	result $? "$name"
-}
-
-# lent: how many operations were, in the run before
-lent() {
-	awk '/^lent/ { print $2 }' "$work/out"
-}
+run() { run_three 60 rma "$@"; }
 
 for channel in sr er auto; do
 	run 1 "$channel" GLEX_MPI_CHANNEL=$channel

@@ -12,18 +12,11 @@ need_mpi
 compile_mpi rma_threads "$src/test/mpi/rma_threads.c" "$src/test/lib/seccomp.c" -pthread
 
 # run "SEED ROUNDS [unreachable]" NAME VARIABLE=VALUE...
-run() {
-	local args=$1 name=$2
-	shift 2
-	# shellcheck disable=SC2086 # two arguments or three
-	env "$@" timeout -k 5 90 "$GLEX_PREFIX/bin/mpiexec" -n 3 "$work/bin/rma_threads" $args \
-		>"$work/out" 2>"$work/err" && says ok out
-	result $? "$name"
-}
+run() { run_three 90 rma_threads "$@"; }
 
 for channel in sr er auto; do
 	run "1 150" $channel GLEX_MPI_CHANNEL=$channel
-	[ "$(awk '/^lent/ { print $2 }' "$work/out")" -gt 100 ]
+	[ "$(lent)" -gt 100 ]
 	result $? "$channel: many are fetched"
 done
 run "2 150" "out of order" GLEX_REORDER=32 GLEX_REORDER_SEED=2

@@ -26,6 +26,21 @@ compile_mpi() {
 	}
 }
 
+# run_three SECONDS PROGRAM "ARGUMENTS" NAME VARIABLE=VALUE...: three ranks of one of $work/bin, which says ok
+run_three() {
+	local seconds=$1 program=$2 args=$3 name=$4
+	shift 4
+	# shellcheck disable=SC2086 # several arguments
+	env "$@" timeout -k 5 "$seconds" "$GLEX_PREFIX/bin/mpiexec" -n 3 "$work/bin/$program" $args \
+		>"$work/out" 2>"$work/err" && says ok out
+	result $? "$name"
+}
+
+# lent: how many one-sided operations were, in the run before
+lent() {
+	awk '/^lent/ { print $2 }' "$work/out"
+}
+
 # mpirun_ RANKS OPTIONS AND PROGRAM: ended after a minute, with all its ranks
 mpirun_() {
 	timeout -k 5 "${mpi_limit:-60}" "$GLEX_PREFIX/bin/mpiexec" -n "$@"

@@ -45,6 +45,11 @@ static bool make_room(struct glex_rcache *rc)
 	return found;
 }
 
+static bool is_split(const struct glex_rcache *rc, const struct rcache_plan *plan)
+{
+	return rc->dev->ops->mem_is_split(rc->dev, (void *)(uintptr_t)plan->start, plan->end - plan->start);
+}
+
 static glex_ret_t try_register(struct glex_rcache *rc, struct rcache_plan *plan)
 {
 	glex_mem_handle_t mh;
@@ -65,8 +70,8 @@ static glex_ret_t try_register(struct glex_rcache *rc, struct rcache_plan *plan)
 	}
 	plan->mh = mh.v;
 	plan->tie = rc->dev->ops->mem_tie(rc->ep, mh);
-	plan->improves = plan->tie == GLEXI_TIED_TO_ADDRESS ||
-			 rc->dev->ops->mem_is_split(rc->dev, (void *)(uintptr_t)plan->start, plan->end - plan->start);
+	plan->improves =
+		plan->tie == GLEXI_TIED_TO_ADDRESS || (plan->tie == GLEXI_TIED_TO_OBJECT && is_split(rc, plan));
 	rcache_lock(rc);
 	rc->registered++;
 	rcache_unlock(rc);

@@ -305,7 +305,7 @@ static void promote_quietly(struct glex_rcache *rc, uint32_t id)
 	rcache_unlock(rc);
 }
 
-/* Of what is shorter it would be in vain, and the next, longer one would have to be used the more for it. */
+/* mem_promote adopts nothing shorter: trying it would only raise promote_after for the longer ones that follow. */
 static bool is_worth_sharing(const struct rcache_entry *entry)
 {
 	return entry->end - entry->start >= glexi_cfg()->adopt_min;

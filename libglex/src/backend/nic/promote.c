@@ -121,12 +121,12 @@ static bool may_adopt(void)
 /* The whole pages in [addr, end).  Of what was adopted in parts, as buffers that grow are, all become one piece. */
 static bool adopt(struct nic_device *dev, uint64_t addr, uint64_t end)
 {
-	uint64_t from = round_up(addr, PAGE), to = end / PAGE * PAGE;
+	bool again = nic_mem_is_split(dev->dev, (void *)(uintptr_t)addr, end - addr);
 	const char *why = NULL;
 
 	if (!may_adopt() || end - addr < glexi_cfg()->adopt_min)
 		return false;
-	if (nic_adopt_range(dev, from, to, nic_mem_is_split(dev->dev, (void *)(uintptr_t)from, to - from), &why))
+	if (nic_adopt_range(dev, round_up(addr, PAGE), end / PAGE * PAGE, again, &why))
 		return true;
 	glexi_info("memory used often is not adopted: %s", why);
 	return false;
