@@ -12,6 +12,7 @@
 #   include/mpid_coll.h <- #include of glue/glex_hook.h around its functions: some collectives ask
 #                     the netmod first, if it is in use
 #   src/mpi/request/request_impl.c <- a line in MPI_Wait, which has glue/glex_coll.c look first
+#   src/mpid_send.c <- a line that offers messages of a few bytes to glue/glex_send.c first
 #   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
 #                     unexpected messages
 #   src/ch3u_rma_sync.c, src/mpidi_rma.c <- a line where MPI_Win_post names a group, and one where
@@ -63,6 +64,8 @@ unpacked='if (last != tmpbuf_last)'
 all_of_it='if (last == tmpbuf_last) rreq->dev.msg_offset = last;'
 fence_over='if (win_ptr->states.access_state == MPIDI_RMA_FENCE_ISSUED) {'
 start_over='if (win_ptr->states.access_state == MPIDI_RMA_PSCW_ISSUED) { win_ptr->states.access_state = MPIDI_RMA_PSCW_GRANTED; if (win_ptr->num_targets_with_pending_net_ops) { mpi_errno = MPIDI_CH3I_Win_set_active(win_ptr); MPIR_ERR_CHECK(mpi_errno); } }'
+short_send='mpi_errno = MPIDI_CH3_EagerContigShortSend( &sreq,'
+brief='__attribute__((weak)) int MPIDI_GLEX_send_brief(MPIDI_VC_t *, const void *, intptr_t, int, MPIR_Comm *, int); if (!MPIDI_GLEX_send_brief || !MPIDI_GLEX_send_brief(vc, (const char *)buf + dt_true_lb, data_sz, tag, comm, context_offset))'
 signals='hdr.signum = signum;'
 whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, sizeof(hdr), MSG_NOSIGNAL) >= 0 || errno != EAGAIN) goto fn_exit;'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
@@ -216,6 +219,14 @@ hook_wait()
 	fi
 }
 
+# Without it short messages are made up by CH3, which takes longer.
+hook_send()
+{
+	if [ -f "$send_c" ] && [ "$(grep -cF "$short_send" "$send_c")" = 1 ]; then
+		insert before "$short_send" "$brief" "$send_c"
+	fi
+}
+
 # Those that note errors in mpi_errno_ret and never look at it again.
 mend_allreduce()
 {
@@ -330,6 +341,7 @@ take_out()
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	[ ! -f "$wait_c" ] || take_out_of "$wait_c" "$wait_there"
+	[ ! -f "$send_c" ] || take_out_of "$send_c" "$brief"
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
@@ -382,6 +394,7 @@ request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
 rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
 pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
+send_c=$mpich/src/mpid/ch3/src/mpid_send.c
 wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c
@@ -400,6 +413,7 @@ append "$none_c" "$include"
 append "$recvq_c" "$queue"
 hook_collectives
 hook_wait
+hook_send
 mend_allreduce
 mend_schedules
 mend_probes

@@ -363,6 +363,21 @@ static int glexch_expects_events(const struct glexch *ch)
 	       !(ch->tick & GLEXCH_EVENT_MASK);
 }
 
+/* What every round ends with. */
+static inline void glexch_round_end(struct glexch *ch)
+{
+	if (--ch->depth != 0)
+		return;
+	if (ch->undiscarded) {
+		glex_discard_probed_mp(ch->ep); /* I1 */
+		ch->undiscarded = 0;
+	}
+	if (ch->dead)
+		glexch_conn_reap(ch);
+	if (ch->owing)
+		glexch_credit_flush(ch);
+}
+
 /* mp: the next MP, if that has been looked for; then the rings were empty just before. */
 static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glexch_arrival *mp)
 {
@@ -384,16 +399,19 @@ static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glex
 		glexch_conn_fail_all(ch, "the network is gone: glexd has ended");
 		n = -1;
 	}
-	if (--ch->depth == 0) {
-		if (ch->undiscarded) {
-			glex_discard_probed_mp(ch->ep); /* I1 */
-			ch->undiscarded = 0;
-		}
-		if (ch->dead)
-			glexch_conn_reap(ch);
-		if (ch->owing)
-			glexch_credit_flush(ch);
-	}
+	glexch_round_end(ch);
+	return n;
+}
+
+/* A round that only looks at the rings, in which something seems to be. */
+static inline int glexch_er_round(struct glexch *ch)
+{
+	int n;
+
+	ch->depth++;
+	ch->tick++;
+	n = glexch_er_poll(ch);
+	glexch_round_end(ch);
 	return n;
 }
 
@@ -413,12 +431,13 @@ int glexch_progress(struct glexch *ch)
 	struct glexch_arrival mp;
 
 	mp.ret = GLEX_NO_MP;
-	if (!glexch_is_busy(ch) && !glexch_er_has(ch)) {
-		glexch_look(ch, &mp);
-		if (mp.ret == GLEX_NO_MP) {
-			ch->tick++;
-			return 0;
-		}
-	}
-	return glexch_round(ch, &mp);
+	if (glexch_is_busy(ch))
+		return glexch_round(ch, &mp);
+	if (glexch_er_has(ch))
+		return ch->tick & GLEXCH_ER_ROUNDS ? glexch_er_round(ch) : glexch_round(ch, &mp);
+	glexch_look(ch, &mp);
+	if (mp.ret != GLEX_NO_MP)
+		return glexch_round(ch, &mp);
+	ch->tick++;
+	return 0;
 }

@@ -58,6 +58,12 @@ struct glexch_ops {
 	/* The next bytes of the stream; buf is good until the return. */
 	void (*data)(struct glexch_conn *conn, void *buf, size_t len);
 	/*
+	 * A header, of which no more than hdr_len bytes have come (zeros were behind them), at a multiple
+	 * of 8, and the next len bytes of the stream: both lie where they arrived and are good until the
+	 * return.  0: nothing has happened, data shall have all of it as it would be in the stream.  May be NULL.
+	 */
+	int (*packet)(struct glexch_conn *conn, void *hdr, size_t hdr_len, void *bytes, size_t len);
+	/*
 	 * Where the next len bytes of the stream will lie, if that is known already and is one
 	 * piece; else NULL.  placed follows when they are there: instead of data.  May be NULL.
 	 */
@@ -228,6 +234,13 @@ struct glexch_item {
  */
 int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 		     size_t len);
+
+/*
+ * The same of a header alone that is made of whole words, at most GLEXCH_BRIEF_WORDS: they are
+ * rec[1] to rec[words].  rec[0] and rec[words + 1] are the channel's, so that nothing needs to be copied.
+ */
+#define GLEXCH_BRIEF_WORDS 6u
+int glexch_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words);
 
 /* Sends what can be sent now, advances cur; what is left must be queued before anything else is sent. */
 void glexch_try(struct glexch_conn *conn, struct glexch_cursor *cur);

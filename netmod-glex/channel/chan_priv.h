@@ -29,6 +29,7 @@
 #define GLEXCH_EVENT_MASK    0x3fu  /* in one of so many: events that nobody expects */
 #define GLEXCH_SILENT	     250u   /* visits of the hand, after which a peer is asked for: some milliseconds */
 #define GLEXCH_AHEAD	     4096u  /* packets that can be under way before the next in order: more than any grant */
+#define GLEXCH_ER_ROUNDS     0x7u   /* rounds that found something in a ring, and looked at nothing else */
 #define GLEXCH_NONE	     0xffffffffu
 
 /* ---- mini-packets -------------------------------------------------------- */
@@ -564,6 +565,7 @@ static inline int glexch_er_has(const struct glexch *ch)
 
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 			size_t len);
+int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words);
 enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *cur);
 int glexch_er_poll(struct glexch *ch);
 void glexch_er_returned(struct glexch_conn *conn, uint32_t lines);

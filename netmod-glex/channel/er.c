@@ -47,6 +47,7 @@ enum glexch_er_kind {
 };
 
 _Static_assert(GLEXCH_SHORT_MAX <= UINT8_MAX, "inl of a header");
+_Static_assert(16 + GLEXCH_BRIEF_WORDS * 8 <= GLEXCH_LINE, "a brief record is one line");
 
 /* The header of a record to be sent. */
 struct glexch_er_head {
@@ -85,6 +86,19 @@ static inline enum glexch_er_kind glexch_er_kind_of(uint64_t w)
 static inline int glexch_er_returns(uint64_t w)
 {
 	return (w & ((uint64_t)0x3ffff << 40 | (uint64_t)1 << 62)) != 0;
+}
+
+/*
+ * What most are: a header of so many bytes at most, in one line, with nothing returned.
+ * Such a word differs from others of its kind in its number and its length.
+ */
+#define GLEXCH_ER_BRIEF (GLEXCH_BRIEF_WORDS * 8)
+
+static inline int glexch_er_is_brief(uint64_t w)
+{
+	const uint64_t varies = 0xffff | (uint64_t)0xff << 32;
+
+	return (w & ~varies) == (uint64_t)GLEXCH_ER_PAD << 58 && glexch_er_inl(w) <= GLEXCH_ER_BRIEF;
 }
 
 #define GLEXCH_ER_MARK_STEP 0x9e3779b97f4a7c15u
@@ -156,21 +170,29 @@ static enum glexch_step glexch_er_step_of(struct glexch_conn *conn, glex_ret_t r
 	return GLEXCH_STEP_FAILED;
 }
 
+/* Lines to be returned with a record: each time costs both sides something. */
+static inline uint32_t glexch_er_worth(const struct glexch_er *er)
+{
+	uint32_t owed = er->rx_owed < 0x3ff ? er->rx_owed : 0x3ff;
+
+	return owed >= er->lines / 32 ? owed : 0;
+}
+
 /*
  * The header and inline bytes (rec[1] and up) of a record of n lines in all: the
  * record is sent with it, and paid for.
  */
-static inline enum glexch_step glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h,
-						uint32_t n)
+static inline __attribute__((always_inline)) enum glexch_step
+glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h, uint32_t n)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t at = 1 + glexch_round8(h->inl) / 8, lines = er->rx_owed < 0x3ff ? er->rx_owed : 0x3ff;
+	uint32_t at = 1 + glexch_round8(h->inl) / 8, lines = glexch_er_worth(er);
 	enum glexch_step step;
 	int flag;
 
 	rec[0] = glexch_er_pack(h, conn->tx_seq, conn->owed, lines, conn->saw); /* owed <= grant <= 255 */
 	rec[at] = er->tx_mark;
-	flag = n > glexch_er_head_lines(h->inl) || conn->parting ? GLEX_FLAG_FENCE : 0;
+	flag = (n > 1 && n > glexch_er_head_lines(h->inl)) || conn->parting ? GLEX_FLAG_FENCE : 0;
 	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8, flag));
 	if (step != GLEXCH_STEP_OK)
 		return step;
@@ -183,6 +205,13 @@ static inline enum glexch_step glexch_er_commit(struct glexch_conn *conn, uint64
 	er->tx_free -= n;
 	er->used++;
 	return GLEXCH_STEP_OK;
+}
+
+int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words)
+{
+	const struct glexch_er_head h = {.inl = words * 8, .kind = GLEXCH_ER_PAD};
+
+	return conn->er->tx_free && glexch_er_commit(conn, rec, &h, 1) == GLEXCH_STEP_OK;
 }
 
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
@@ -208,7 +237,7 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	return 1;
 }
 
-/* Bytes of a header without the zeros at its end. */
+/* Bytes of a header without the words of zeros at its end. */
 static uint32_t glexch_er_trim(const uint8_t *p, uint32_t len)
 {
 	uint64_t word;
@@ -219,8 +248,6 @@ static uint32_t glexch_er_trim(const uint8_t *p, uint32_t len)
 			break;
 		len -= (uint32_t)sizeof(word);
 	}
-	while (len && !p[len - 1])
-		len--;
 	return len;
 }
 
@@ -355,7 +382,24 @@ enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *
 
 /* ---- receiving ----------------------------------------------------------- */
 
-static void glexch_er_hand_over(struct glexch_conn *conn, uint64_t w, uint8_t *rec)
+/* A header and all that is inline with it, or little enough to be handed over together; else as two parts of the stream. */
+static inline void glexch_er_hand_header(struct glexch_conn *conn, uint8_t *header, uint32_t header_len, uint8_t *bytes,
+					 uint32_t len)
+{
+	const struct glexch_ops *ops = conn->ch->ops;
+
+	if (ops->packet && ops->packet(conn, header, header_len, bytes, len))
+		return;
+	if (len <= GLEXCH_ER_GATHER) {
+		glexch_data_short(conn, header, header_len, bytes, len);
+		return;
+	}
+	glexch_data_short(conn, header, header_len, NULL, 0);
+	if (!(conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED)))
+		ops->data(conn, bytes, len);
+}
+
+static inline void glexch_er_hand_over(struct glexch_conn *conn, uint64_t w, uint8_t *rec)
 {
 	uint32_t len = glexch_er_more(w), n = glexch_er_inl(w);
 	const struct glexch_ops *ops = conn->ch->ops;
@@ -363,16 +407,14 @@ static void glexch_er_hand_over(struct glexch_conn *conn, uint64_t w, uint8_t *r
 	uint8_t *inl = rec + 8, *more = rec + glexch_er_head_lines(n) * GLEXCH_LINE;
 
 	if (kind == GLEXCH_ER_SPLIT) {
-		glexch_data_short(conn, inl, len, inl + len, n - len);
+		glexch_er_hand_header(conn, inl, len, inl + len, n - len);
 		return;
 	}
-	if (kind == GLEXCH_ER_PAD && len <= GLEXCH_ER_GATHER) {
-		glexch_data_short(conn, inl, n, more, len);
+	if (kind == GLEXCH_ER_PAD) {
+		glexch_er_hand_header(conn, inl, n, more, len);
 		return;
 	}
-	if (kind == GLEXCH_ER_PAD)
-		glexch_data_short(conn, inl, n, NULL, 0);
-	else if (n)
+	if (n)
 		ops->data(conn, inl, n);
 	if (len && !(conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED)))
 		ops->data(conn, more, len);
@@ -384,6 +426,8 @@ static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 	uint32_t header = er->conn->ch->header, more = glexch_er_more(w), inl = glexch_er_inl(w);
 	enum glexch_er_kind kind = glexch_er_kind_of(w);
 
+	if (glexch_er_is_brief(w))
+		return inl <= header;
 	if (inl > GLEXCH_SHORT_MAX || kind > GLEXCH_ER_SPLIT)
 		return 0;
 	if (kind == GLEXCH_ER_SPLIT)
@@ -417,41 +461,58 @@ static void glexch_er_take_returns(struct glexch_conn *conn, uint64_t w)
 		glexch_er_returned(conn, lines);
 }
 
+static inline uint32_t glexch_er_threshold(const struct glexch_er *er)
+{
+	return glexch_er_starts(er->lines) / (GLEXCH_ER_NOTICES + 1) + 1; /* I3 */
+}
+
+/* Delivers the record with the header w.  0: that is all of this ring in this round. */
+static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct glexch_conn *conn, struct glexch_er *er,
+								       uint64_t w, int brief)
+{
+	uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
+	uint32_t lines = brief ? 1 : glexch_er_head_lines(glexch_er_inl(w));
+
+	if (!brief && glexch_er_kind_of(w) != GLEXCH_ER_SPLIT)
+		lines += glexch_lines_of(glexch_er_more(w));
+	er->rx_line = glexch_er_advance(er->rx_line, lines, er->lines);
+	er->rx_mark += GLEXCH_ER_MARK_STEP;
+	er->used++;
+	conn->rx_seq++;
+	conn->heard = conn->hot = 1;
+	if (!brief && glexch_er_returns(w)) {
+		glexch_er_take_returns(conn, w);
+		if (conn->slow & GLEXCH_SLOW_FAILED)
+			return 0;
+	}
+	conn->delivering = 1;
+	if (brief)
+		glexch_er_hand_header(conn, rec + 8, glexch_er_inl(w), NULL, 0);
+	else
+		glexch_er_hand_over(conn, w, rec);
+	conn->delivering = 0;
+	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
+		return 0; /* er is gone */
+	er->rx_owed += lines;
+	if (er->rx_owed >= glexch_er_threshold(er))
+		glexch_credit_due(conn);
+	if (conn->rx)
+		glexch_seq_deliver(conn);
+	return conn->er == er;
+}
+
 /* Delivers what is in order.  Returns how many records. */
 static int glexch_er_deliver(struct glexch_conn *conn)
 {
 	struct glexch_er *er = conn->er;
 	uint64_t w;
-	int n;
+	int n = 0;
 
-	for (n = 0; n < GLEXCH_ER_BATCH && !conn->paused && (w = glexch_er_look(er)) != 0; n++) {
-		uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
-		uint32_t lines = glexch_er_head_lines(glexch_er_inl(w));
-
-		if (glexch_er_kind_of(w) != GLEXCH_ER_SPLIT)
-			lines += glexch_lines_of(glexch_er_more(w));
-		er->rx_line = glexch_er_advance(er->rx_line, lines, er->lines);
-		er->rx_mark += GLEXCH_ER_MARK_STEP;
-		er->used++;
-		conn->rx_seq++;
-		conn->heard = conn->hot = 1;
-		if (glexch_er_returns(w)) {
-			glexch_er_take_returns(conn, w);
-			if (conn->slow & GLEXCH_SLOW_FAILED)
-				return n + 1;
-		}
-		conn->delivering = 1;
-		glexch_er_hand_over(conn, w, rec);
-		conn->delivering = 0;
-		if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
-			return n + 1; /* er is gone */
-		er->rx_owed += lines;
-		if (glexch_er_lines_due(conn))
-			glexch_credit_due(conn);
-		if (conn->rx)
-			glexch_seq_deliver(conn);
-		if (conn->er != er)
-			return n + 1;
+	while (n < GLEXCH_ER_BATCH && !conn->paused && (w = glexch_er_look(er)) != 0) {
+		n++;
+		if (!(glexch_er_is_brief(w) ? glexch_er_deliver_one(conn, er, w, 1)
+					    : glexch_er_deliver_one(conn, er, w, 0)))
+			break;
 	}
 	return n;
 }
@@ -476,11 +537,6 @@ int glexch_er_poll(struct glexch *ch)
 }
 
 /* ---- lines --------------------------------------------------------------- */
-
-static uint32_t glexch_er_threshold(const struct glexch_er *er)
-{
-	return glexch_er_starts(er->lines) / (GLEXCH_ER_NOTICES + 1) + 1; /* I3 */
-}
 
 int glexch_er_lines_due(const struct glexch_conn *conn)
 {

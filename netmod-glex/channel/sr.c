@@ -377,6 +377,26 @@ int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, 
 	return 1;
 }
 
+int glexch_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words)
+{
+	struct glexch_mp *mp = (struct glexch_mp *)(void *)rec;
+	int er = glexch_er_usable(conn);
+
+	if (conn->slow) /* I1 */
+		return 0;
+	if (er && !glexch_er_try_brief(conn, rec, words))
+		return 0;
+	if (!er) {
+		if (!conn->credits)
+			return 0;
+		glexch_sr_header(conn, mp, GLEXCH_MP_SHORT);
+		if (glexch_sr_post(conn, mp, words * 8) != GLEXCH_STEP_OK)
+			return 0;
+	}
+	glexch_count(conn->ch, er ? GLEXCH_WAY_ER_IMM : GLEXCH_WAY_SR_MP, conn->ch->header);
+	return 1;
+}
+
 void glexch_try(struct glexch_conn *conn, struct glexch_cursor *cur)
 {
 	if (conn->slow & ~GLEXCH_SLOW_HELLO)
@@ -622,7 +642,7 @@ static int glexch_sr_sane(const struct glexch *ch, const struct glexch_mp *mp, u
 	}
 }
 
-/* Hands a header over that came without its zeros, and len bytes behind it, up to GLEXCH_ER_GATHER. */
+/* Hands a header over that came without its zeros, and len bytes behind it, up to GLEXCH_ER_GATHER: as a stream. */
 void glexch_data_short(struct glexch_conn *conn, const void *header, size_t header_len, const void *bytes, size_t len)
 {
 	uint64_t whole[(GLEXCH_MP_BODY + GLEXCH_ER_GATHER) / 8];
@@ -641,17 +661,19 @@ void glexch_data_short(struct glexch_conn *conn, const void *header, size_t head
 /* One of the three that carry nothing but bytes. */
 void glexch_sr_hand_over(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
 {
+	const struct glexch_ops *ops = conn->ch->ops;
 	uint32_t header = mp->u.split.header;
 
 	switch (mp->hdr.type & GLEXCH_MP_TYPE) {
 	case GLEXCH_MP_SHORT:
-		glexch_data_short(conn, mp->u.bytes, body_len, NULL, 0);
+		if (!ops->packet || !ops->packet(conn, mp->u.bytes, body_len, NULL, 0))
+			glexch_data_short(conn, mp->u.bytes, body_len, NULL, 0);
 		break;
 	case GLEXCH_MP_SPLIT:
 		glexch_data_short(conn, mp->u.split.bytes, header, mp->u.split.bytes + header, body_len - 1 - header);
 		break;
 	default:
-		conn->ch->ops->data(conn, mp->u.bytes, body_len);
+		ops->data(conn, mp->u.bytes, body_len);
 	}
 }
 

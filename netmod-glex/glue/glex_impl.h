@@ -320,6 +320,7 @@ void MPID_nem_glex_look(void);
 /* ---- glex_poll.c --------------------------------------------------------- */
 
 int MPID_nem_glex_poll(int in_blocking_poll);
+int MPID_nem_glex_packet(struct glexch_conn *conn, void *hdr, size_t hdr_len, void *bytes, size_t len);
 void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len);
 
 /* ---- glex_stats.c -------------------------------------------------------- */

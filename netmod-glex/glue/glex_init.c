@@ -41,6 +41,7 @@ MPID_nem_netmod_funcs_t MPIDI_nem_glex_funcs = {
 
 static const struct glexch_ops MPID_nem_glex_ops = {
 	.data = MPID_nem_glex_data,
+	.packet = MPID_nem_glex_packet,
 	.place = MPID_nem_glex_room,
 	.placed = MPID_nem_glex_filled,
 	.identify = MPID_nem_glex_identify,

@@ -23,6 +23,39 @@ void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
 		MPID_nem_glex_note(mpi_errno);
 }
 
+/*
+ * The same of a message whose header lies there as its sender wrote it: straight to
+ * its handler, without a copy.  Only for those whose handlers read nothing behind hdr_len.
+ */
+int MPID_nem_glex_packet(struct glexch_conn *conn, void *hdr, size_t hdr_len, void *bytes, size_t len)
+{
+	MPIDI_VC_t *vc = glexch_conn_user(conn);
+	MPIDI_CH3_Pkt_t *pkt = hdr;
+	MPIR_Request *rreq = NULL;
+	intptr_t taken = (intptr_t)len;
+	int mpi_errno = MPI_SUCCESS;
+
+	if (hdr_len < sizeof(pkt->eager_send) || vc->ch.recv_active || vc->ch.pending_pkt_len)
+		return 0;
+	if (pkt->type == MPIDI_CH3_PKT_EAGERSHORT_SEND &&
+	    hdr_len >= offsetof(MPIDI_CH3_Pkt_eagershort_send_t, data) + (size_t)pkt->eagershort_send.data_sz)
+		mpi_errno = MPIDI_CH3_PktHandler_EagerShortSend(vc, pkt, bytes, &taken, &rreq);
+	else if (pkt->type == MPIDI_CH3_PKT_EAGER_SEND)
+		mpi_errno = MPIDI_CH3_PktHandler_EagerSend(vc, pkt, bytes, &taken, &rreq);
+	else
+		return 0;
+	MPID_nem_glex.fed += sizeof(*pkt) + len + sizeof(MPIR_Request);
+	if (rreq) {
+		rreq->dev.iov_offset = 0;
+		vc->ch.recv_active = rreq;
+	}
+	if (!mpi_errno && (size_t)taken < len)
+		mpi_errno = MPID_nem_handle_pkt(vc, (char *)bytes + taken, (intptr_t)len - taken);
+	if (unlikely(mpi_errno))
+		MPID_nem_glex_note(mpi_errno);
+	return 1;
+}
+
 static void MPID_nem_glex_idle(int in_blocking_poll)
 {
 	int limit = in_blocking_poll ? MPID_NEM_GLEX_IDLE_WAITS : MPID_NEM_GLEX_IDLE_TESTS;
@@ -70,10 +103,13 @@ int MPID_nem_glex_poll(int in_blocking_poll)
 	const struct MPID_nem_glex *glex = &MPID_nem_glex;
 	int done = glexch_progress(glex->ch);
 
-	if (unlikely(done ||
+	if (unlikely(done < 0 || glex->fed >= glex->look_at ||
 		     ((uintptr_t)glex->coll_busy | (uintptr_t)glex->lmt_waiting | (uintptr_t)glex->fetch_waiting |
 		      glex->fed_by_poll | (unsigned)glex->someone_lost | (unsigned)glex->error)))
 		return MPID_nem_glex_after(done, in_blocking_poll);
-	MPID_nem_glex_idle(in_blocking_poll);
+	if (done)
+		MPID_nem_glex.idle = 0;
+	else
+		MPID_nem_glex_idle(in_blocking_poll);
 	return MPI_SUCCESS;
 }

@@ -174,6 +174,69 @@ static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, con
 	MPID_nem_glex_go_on(conn, sreq);
 }
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+
+/* Up to 16 bytes, and zeros behind them to the end of their last word. */
+static inline void MPID_nem_glex_load_few(uint64_t words[2], const uint8_t *p, size_t len)
+{
+	uint64_t first = 0, last = 0;
+	uint32_t front, back;
+
+	if (len >= 8) {
+		memcpy(&first, p, 8);
+		memcpy(&last, p + len - 8, 8);
+		last = len > 8 ? last >> 8 * (16 - len) : 0;
+	} else if (len >= 4) {
+		memcpy(&front, p, 4);
+		memcpy(&back, p + len - 4, 4);
+		first = front | (uint64_t)back << 8 * (len - 4);
+	} else if (len) {
+		first = p[0] | (uint64_t)p[len / 2] << 8 * (len / 2) | (uint64_t)p[len - 1] << 8 * (len - 1);
+	}
+	words[0] = first;
+	words[1] = last;
+}
+
+#define MPID_NEM_GLEX_SHORT_AT(field) offsetof(MPIDI_CH3_Pkt_eagershort_send_t, field)
+#define MPID_NEM_GLEX_SHORT_SET(words, field, value)                                                                   \
+	((words)[MPID_NEM_GLEX_SHORT_AT(field) / 8] |=                                                                 \
+	 ((uint64_t)(value) & (UINT64_MAX >> (64 - 8 * sizeof(((MPIDI_CH3_Pkt_eagershort_send_t *)0)->field))))        \
+	 << 8 * (MPID_NEM_GLEX_SHORT_AT(field) % 8))
+
+/*
+ * MPID_Send asks with a message of up to 16 bytes (install-into.sh): the packet that CH3
+ * would make of it, made of words.  Its own is stored by fields, and who loads words of
+ * that waits.  0: CH3 is to do it.
+ */
+int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset);
+int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset)
+{
+	uint64_t rec[2 + GLEXCH_BRIEF_WORDS], *words = rec + 1;
+	const MPID_nem_glex_vc_t *area;
+
+	if (vc->ch.iStartContigMsg != MPID_nem_glex_iStartContigMsg)
+		return 0;
+	area = MPID_nem_glex_vc(vc);
+	if (!area->conn || area->held)
+		return 0;
+	words[0] = words[1] = words[2] = 0;
+	MPID_NEM_GLEX_SHORT_SET(words, type, MPIDI_CH3_PKT_EAGERSHORT_SEND);
+	MPID_NEM_GLEX_SHORT_SET(words, match.parts.rank, comm->rank);
+	MPID_NEM_GLEX_SHORT_SET(words, match.parts.tag, tag);
+	MPID_NEM_GLEX_SHORT_SET(words, match.parts.context_id, comm->context_id + context_offset);
+	MPID_NEM_GLEX_SHORT_SET(words, data_sz, len);
+	MPID_nem_glex_load_few(&words[3], buf, (size_t)len);
+	if (!glexch_try_brief(area->conn, rec, 3 + ((uint32_t)len + 7) / 8))
+		return 0;
+	MPID_nem_glex_count_eager(0);
+	return 1;
+}
+
+_Static_assert(MPID_NEM_GLEX_SHORT_AT(data) == 24 && MPIDI_EAGER_SHORT_SIZE <= 16 && 5 <= GLEXCH_BRIEF_WORDS,
+	       "three words and the data");
+
+#endif
+
 int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
 				  MPIR_Request **sreq_ptr)
 {

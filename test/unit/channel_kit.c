@@ -6,6 +6,8 @@
 
 #include "cfg/cfg.h"
 
+#define HEADER 80 /* bytes of the stream that a header takes */
+
 struct proc procs[PROCS];
 int kit_many;
 struct glexch_params kit_params;
@@ -42,6 +44,27 @@ static void on_data(struct glexch_conn *conn, void *buf, size_t len)
 	end->received += len;
 	if (end->on_data)
 		end->on_data(end);
+}
+
+/* Some are taken from where they lie, and what of their header did not come is known to be zero. */
+static int on_packet(struct glexch_conn *conn, void *hdr, size_t hdr_len, void *bytes, size_t len)
+{
+	struct end *end = glexch_conn_user(conn);
+	size_t room = HEADER;
+	uint8_t *whole;
+
+	ck_assert_uint_eq((uintptr_t)hdr % 8, 0);
+	ck_assert_uint_le(hdr_len, room);
+	if (fake_random(2))
+		return 0;
+	end->packets++;
+	whole = calloc(1, room + len);
+	memcpy(whole, hdr, hdr_len);
+	if (len)
+		memcpy(whole + room, bytes, len);
+	on_data(conn, whole, room + len);
+	free(whole);
+	return 1;
 }
 
 /* Now and then it is known where the next bytes belong. */
@@ -135,6 +158,7 @@ static void on_landed(struct glexch_conn *conn, void *buf, uint64_t n)
 
 const struct glexch_ops kit_ops = {
 	.data = on_data,
+	.packet = on_packet,
 	.place = on_place,
 	.placed = on_placed,
 	.land = on_land,
@@ -165,7 +189,7 @@ void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
 	params.blocks = blocks;
 	params.block_size = 4096;
 	params.sharers = 1;
-	params.header = 80;
+	params.header = HEADER;
 	memset(&procs[i], 0, sizeof(procs[i]));
 	procs[i].main_end.land_max = procs[i].temp_end.land_max = UINT64_MAX;
 	ck_assert_int_eq(glexch_open(&params, &procs[i].ch), GLEX_SUCCESS);

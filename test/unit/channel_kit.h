@@ -33,7 +33,8 @@ struct end {
 	uint64_t land_max; /* bytes that what is lent may come in at a time; 0: nowhere */
 	int lands, landed; /* asked for, and answered, also when nothing had come */
 	struct end *next_temp;
-	size_t placed; /* bytes received that the channel put where they belong */
+	size_t packets; /* taken from where they arrived */
+	size_t placed;	/* bytes received that the channel put where they belong */
 	uint8_t place[4096];
 };
 

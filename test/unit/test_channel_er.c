@@ -308,6 +308,43 @@ START_TEST(try_short__header_with_zeros__arrives_whole)
 }
 END_TEST
 
+/* Headers of whole words, in both channels, among other messages. */
+START_TEST(try_brief__any_length__arrives_whole)
+{
+	enum glexch_mode mode = _i % 2 ? GLEXCH_MODE_ER : GLEXCH_MODE_SR;
+	uint64_t rec[GLEXCH_BRIEF_WORDS + 2];
+	struct end *a, *b;
+
+	start_er((unsigned)_i, mode, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	ck_assert_int_eq(glexch_try_brief(a->conn, rec, 1), 0); /* not introduced yet */
+	send_message(a, 10);
+	settle(a, b);
+	for (int n = 0; mode == GLEXCH_MODE_ER && n < 3000 && !stats(0)->er_opened; n++)
+		step();
+	steps(20);
+	b->expect_zeros = 1;
+	for (int n = 0; n < 300; n++) {
+		uint32_t words = 1 + (uint32_t)n % GLEXCH_BRIEF_WORDS;
+
+		memset(rec, 0xff, sizeof(rec));
+		fill((uint8_t *)(rec + 1), a->tx_tag, a->sent, words * 8);
+		ck_assert_int_eq(glexch_try_brief(a->conn, rec, words), 1);
+		b->zeros_from = a->sent + words * 8;
+		b->zeros_to = a->sent + 80;
+		a->sent += 80;
+		send_message(a, 1 + fake_random(200));
+		settle(a, b);
+		steps(2);
+	}
+	ck_assert_uint_gt(b->packets, 100);
+	ck_assert_uint_eq(stats(0)->er_opened, mode == GLEXCH_MODE_ER);
+	stop();
+}
+END_TEST
+
 START_TEST(ring__full__waits_for_lines)
 {
 	struct end *a, *b;
@@ -590,6 +627,7 @@ int main(void)
 	tcase_add_loop_test(tc, ring__usual_size__is_complete, 1, 10);
 	tcase_add_test(tc, ring__every_size__arrives);
 	tcase_add_loop_test(tc, try_short__header_with_zeros__arrives_whole, 0, 4);
+	tcase_add_loop_test(tc, try_brief__any_length__arrives_whole, 0, 6);
 	tcase_add_loop_test(tc, ring__full__waits_for_lines, 1, 5);
 	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
 	tcase_add_loop_test(tc, cap__reached__unused_ones_are_handed_back, 1, 5);
