@@ -143,6 +143,18 @@ glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
  */
 glex_ret_t glex_fetch(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
 
+/*
+ * Where the first byte of such an immediate PUT goes in the address space of this
+ * process, as far as that is known: for a prefetch (for writing), and nothing else.  A
+ * poller has the line, and to take it from him lasts as long as all that is done before
+ * the PUT.  It may be unmapped at any time, which a prefetch does not mind; so one
+ * answer serves for as many requests to the region as may be: ask again now and then.
+ * NULL: not mapped here (nothing has been PUT there yet, it is reached by attach, it is
+ * on another machine), or a parameter is NULL.  Of req only rmt_ep_addr, rmt_mh, rmt_offset,
+ * rmt_key and len are looked at.  Thread-safe.
+ */
+const void *glex_prefetch_at(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
+
 /* ---- being woken by a descriptor ------------------------------------------ */
 
 /*

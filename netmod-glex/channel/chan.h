@@ -228,6 +228,9 @@ struct glexch_item {
 	int (*done)(struct glexch_conn *conn, struct glexch_item *item, int failed);
 };
 
+/* Something short will be sent next: begins to fetch what that takes. */
+void glexch_expect(const struct glexch_conn *conn);
+
 /*
  * One packet, if it can go at once: a header of hdr_len bytes that takes room bytes
  * of the stream, then len bytes.  1: sent.  0: not now, or it is too long.

@@ -327,9 +327,10 @@ struct glexch_er {
 	uint32_t tx_line;
 	uint32_t tx_free; /* lines of the ring of the peer that may be written */
 	uint32_t tx_lines;
-	uint32_t used; /* records since the hand came by */
-	uint32_t idle; /* visits of it without any */
-	int begun;     /* bytes of a record have been PUT whose header found no room: it must be sent next */
+	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
+	uint32_t used;	      /* records since the hand came by */
+	uint32_t idle;	      /* visits of it without any */
+	int begun;	      /* bytes of a record have been PUT whose header found no room: it must be sent next */
 	glex_mem_handle_t tx_ring;
 	glex_mem_handle_t mh; /* of both rings here */
 };
@@ -561,6 +562,18 @@ static inline int glexch_er_has(const struct glexch *ch)
 			return 1;
 	}
 	return 0;
+}
+
+/* The line that is written next: the peer polls it, and has to be asked for it. */
+static inline void glexch_er_want(const struct glexch_er *er)
+{
+	if (!er->tx_at)
+		return;
+#if defined(__x86_64__)
+	__asm__ __volatile__("prefetchw %0" : : "m"(er->tx_at[er->tx_line * GLEXCH_LINE]));
+#else
+	__builtin_prefetch(er->tx_at + er->tx_line * GLEXCH_LINE, 1);
+#endif
 }
 
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,

@@ -170,6 +170,15 @@ static enum glexch_step glexch_er_step_of(struct glexch_conn *conn, glex_ret_t r
 	return GLEXCH_STEP_FAILED;
 }
 
+/* Once a lap: where the ring of the peer is mapped, if it is. */
+static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn *conn, struct glexch_er *er)
+{
+	struct glex_imm_rdma_req req;
+
+	glexch_er_describe_put(&req, conn, 0, NULL, er->tx_lines * GLEXCH_LINE, 0);
+	er->tx_at = glex_prefetch_at(conn->ch->ep, &req);
+}
+
 /* Lines to be returned with a record: each time costs both sides something. */
 static inline uint32_t glexch_er_worth(const struct glexch_er *er)
 {
@@ -186,7 +195,7 @@ static inline __attribute__((always_inline)) enum glexch_step
 glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h, uint32_t n)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t at = 1 + glexch_round8(h->inl) / 8, lines = glexch_er_worth(er);
+	uint32_t at = 1 + glexch_round8(h->inl) / 8, lines = glexch_er_worth(er), line = er->tx_line;
 	enum glexch_step step;
 	int flag;
 
@@ -204,6 +213,8 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	er->tx_line = glexch_er_advance(er->tx_line, n, er->tx_lines);
 	er->tx_free -= n;
 	er->used++;
+	if (er->tx_line < line)
+		glexch_er_locate(conn, er);
 	return GLEXCH_STEP_OK;
 }
 

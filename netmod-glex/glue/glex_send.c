@@ -219,6 +219,7 @@ int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag
 	area = MPID_nem_glex_vc(vc);
 	if (!area->conn || area->held)
 		return 0;
+	glexch_expect(area->conn);
 	words[0] = words[1] = words[2] = 0;
 	MPID_NEM_GLEX_SHORT_SET(words, type, MPIDI_CH3_PKT_EAGERSHORT_SEND);
 	MPID_NEM_GLEX_SHORT_SET(words, match.parts.rank, comm->rank);
@@ -250,6 +251,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	*sreq_ptr = NULL;
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
+	glexch_expect(conn);
 	if (unlikely(MPID_nem_glex_vc(vc)->held) && MPID_nem_glex_is_message(hdr)) {
 		mpi_errno = MPID_nem_glex_held_send(vc, hdr, hdr_sz, data, data_sz, sreq_ptr);
 		goto fn_exit;
@@ -298,6 +300,7 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 
 	mpi_errno = MPID_nem_glex_conn(vc, &conn);
 	MPIR_ERR_CHECK(mpi_errno);
+	glexch_expect(conn);
 	if (unlikely(MPID_nem_glex_vc(vc)->held))
 		hdr = MPID_nem_glex_held_header(sreq, hdr, hdr_sz, &awaited);
 	MPID_nem_glex_take(vc, sreq, hdr);

@@ -93,6 +93,8 @@ struct glexi_be_ops {
 	/* The request's form has been checked. */
 	glex_ret_t (*inject)(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 	glex_ret_t (*fetch)(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
+	/* NULL: not known, or nowhere. */
+	const void *(*prefetch_at)(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 	glex_ret_t (*mem_deregister)(struct glexi_ep *ep, glex_mem_handle_t mh);
 
 	/*

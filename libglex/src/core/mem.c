@@ -66,6 +66,13 @@ glex_ret_t glex_inject(glex_ep_handle_t handle, const struct glex_imm_rdma_req *
 	return ep->dev->ops->inject(ep, req);
 }
 
+const void *glex_prefetch_at(glex_ep_handle_t handle, const struct glex_imm_rdma_req *req)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	return ep && req ? ep->dev->ops->prefetch_at(ep, req) : NULL;
+}
+
 /* What the attributes say, the others as they come.  False: they say what there is not. */
 static bool read_wish(const struct glex_alloc_attr *attr, struct glexi_alloc_wish *wish)
 {

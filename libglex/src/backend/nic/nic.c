@@ -374,5 +374,6 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.mem_is_split = nic_mem_is_split,
 	.mem_tie = nic_mem_tie,
 	.open = device_open,
+	.prefetch_at = nic_prefetch_at,
 	.query = device_query,
 };
