@@ -228,6 +228,8 @@ struct glexch_item {
 	int (*done)(struct glexch_conn *conn, struct glexch_item *item, int failed);
 };
 
+#define GLEXCH_AT_ONCE 6144u /* bytes behind a header: more is not taken in one piece */
+
 /* Something short will be sent next: begins to fetch what that takes. */
 void glexch_expect(const struct glexch_conn *conn);
 

@@ -119,6 +119,12 @@ static uint32_t glexch_er_head_lines(uint32_t inl)
 	return glexch_lines_of(16 + glexch_round8(inl));
 }
 
+/* Bytes in further lines of a record: such that it fits into the tail. */
+static uint32_t glexch_er_most(uint32_t lines)
+{
+	return (lines / 4 - 2) * GLEXCH_LINE;
+}
+
 static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)
 {
 	line += n;
@@ -225,6 +231,47 @@ int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words)
 	return conn->er->tx_free && glexch_er_commit(conn, rec, &h, 1) == GLEXCH_STEP_OK;
 }
 
+static inline glex_ret_t glexch_er_inject_at(const struct glexch_conn *conn, uint32_t at, const void *data,
+					     uint32_t len)
+{
+	struct glex_imm_rdma_req req;
+	int tries = GLEXCH_ER_TRIES;
+	glex_ret_t ret;
+
+	glexch_er_describe_put(&req, conn, at, data, len, 0);
+	do
+		ret = glex_inject(conn->ch->ep, &req);
+	while (ret == GLEX_BUSY && --tries);
+	return ret;
+}
+
+/*
+ * A header, and what follows it straight from where it is.  If there is no room for the
+ * header, glexch_er_step goes on with the same bytes to the same lines (`begun`): it is of one line here and there.
+ */
+static int glexch_er_try_long(struct glexch_conn *conn, const void *hdr, uint32_t hdr_len, const void *data,
+			      uint32_t len)
+{
+	const struct glexch_er_head h = {.inl = hdr_len, .more = len, .kind = GLEXCH_ER_PAD};
+	uint32_t n = 1 + glexch_lines_of(len);
+	uint64_t rec[GLEXCH_LINE / 8];
+	struct glexch_er *er = conn->er;
+
+	if (er->tx_copy || n > er->tx_free || len > glexch_er_most(er->tx_lines) || hdr_len > GLEXCH_ER_BRIEF)
+		return 0;
+	er->begun = 1;
+	if (glexch_er_step_of(conn, glexch_er_inject_at(conn, (er->tx_line + 1) * GLEXCH_LINE, data, len)) !=
+	    GLEXCH_STEP_OK)
+		return 0;
+	rec[glexch_round8(hdr_len) / 8] = 0; /* the padding of the last word */
+	glexch_copy_few(rec + 1, hdr, hdr_len);
+	if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
+		return 0;
+	er->begun = 0;
+	glexch_count(conn->ch, GLEXCH_WAY_ER_PUT, conn->ch->header + len);
+	return 1;
+}
+
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 			size_t len)
 {
@@ -232,8 +279,10 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	uint64_t rec[GLEXCH_ER_RECORD / 8];
 	uint32_t n;
 
-	if (hdr_len + len > conn->ch->er_inline || room != conn->ch->header)
+	if (room != conn->ch->header)
 		return 0;
+	if (hdr_len + len > conn->ch->er_inline)
+		return len <= GLEXCH_AT_ONCE && glexch_er_try_long(conn, hdr, (uint32_t)hdr_len, data, (uint32_t)len);
 	n = glexch_er_head_lines(h.inl);
 	if (n > conn->er->tx_free)
 		return 0;
@@ -272,7 +321,7 @@ static void glexch_er_take_header(struct glexch_conn *conn, struct glexch_cursor
 	glexch_cursor_copy(cur, NULL, room);
 	h->kind = GLEXCH_ER_PAD;
 	h->inl = header;
-	if (cur->left && header + cur->left <= conn->ch->er_inline) {
+	if (!conn->er->begun && cur->left && header + cur->left <= conn->ch->er_inline) {
 		h->kind = GLEXCH_ER_SPLIT;
 		h->more = header;
 		h->inl = header + (uint32_t)cur->left;
@@ -305,18 +354,13 @@ static enum glexch_step glexch_er_inject(struct glexch_conn *conn, struct glexch
 	while (len && ret == GLEX_SUCCESS) {
 		size_t here = cur->iov->iov_len - cur->off;
 		uint32_t n = here < len ? (uint32_t)here : len;
-		struct glex_imm_rdma_req req;
-		int tries = GLEXCH_ER_TRIES;
 
 		if (!here) { /* an empty segment */
 			cur->iov++;
 			cur->off = 0;
 			continue;
 		}
-		glexch_er_describe_put(&req, conn, at, (const uint8_t *)cur->iov->iov_base + cur->off, n, 0);
-		do
-			ret = glex_inject(conn->ch->ep, &req);
-		while (ret == GLEX_BUSY && --tries);
+		ret = glexch_er_inject_at(conn, at, (const uint8_t *)cur->iov->iov_base + cur->off, n);
 		glexch_cursor_copy(cur, NULL, n);
 		at += n;
 		len -= n;
@@ -363,7 +407,7 @@ static enum glexch_step glexch_er_put(struct glexch_conn *conn, struct glexch_cu
 enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *cur)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t most = (er->tx_lines / 4 - 2) * GLEXCH_LINE;
+	uint32_t most = glexch_er_most(er->tx_lines);
 	struct glexch_er_head h = {0};
 	struct glexch_cursor c = *cur;
 	uint64_t rec[GLEXCH_ER_RECORD / 8];
@@ -443,7 +487,7 @@ static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 		return 0;
 	if (kind == GLEXCH_ER_SPLIT)
 		return more <= header && more <= inl;
-	return more <= (er->lines / 4 - 2) * GLEXCH_LINE && (kind == GLEXCH_ER_PLAIN || inl <= header);
+	return more <= glexch_er_most(er->lines) && (kind == GLEXCH_ER_PLAIN || inl <= header);
 }
 
 /* The header of the record at rx_line, if that is there and next in the stream.  0: it is not; none is 0. */

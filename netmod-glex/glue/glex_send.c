@@ -238,6 +238,12 @@ _Static_assert(MPID_NEM_GLEX_SHORT_AT(data) == 24 && MPIDI_EAGER_SHORT_SIZE <= 1
 
 #endif
 
+/* It may go as it is: too long for that is what would be lent. */
+static inline int MPID_nem_glex_in_one(intptr_t len)
+{
+	return (size_t)len <= GLEXCH_AT_ONCE && (size_t)len <= MPID_nem_glex.lend_above;
+}
+
 int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
 				  MPIR_Request **sreq_ptr)
 {
@@ -258,7 +264,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	}
 	if (unlikely(((const MPIDI_CH3_Pkt_t *)hdr)->type == MPIDI_CH3_PKT_CLOSE))
 		glexch_conn_part(conn);
-	if (hdr_sz + data_sz <= GLEXCH_SHORT_MAX && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
+	if (MPID_nem_glex_in_one(data_sz) && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
 		goto fn_exit;
 	}
@@ -304,7 +310,7 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 	if (unlikely(MPID_nem_glex_vc(vc)->held))
 		hdr = MPID_nem_glex_held_header(sreq, hdr, hdr_sz, &awaited);
 	MPID_nem_glex_take(vc, sreq, hdr);
-	if (hdr_sz + data_sz <= GLEXCH_SHORT_MAX && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
+	if (MPID_nem_glex_in_one(data_sz) && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
 		MPID_nem_glex_go_on(conn, sreq);
 		goto fn_exit;

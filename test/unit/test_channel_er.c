@@ -308,6 +308,47 @@ START_TEST(try_short__header_with_zeros__arrives_whole)
 }
 END_TEST
 
+/* What is longer goes from where it is; what finds no room meanwhile, as a stream. */
+START_TEST(try_short__long__arrives_whole)
+{
+	uint8_t bytes[80 + 3000];
+	struct end *a, *b;
+	int at_once = 0;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, 2 * RING);
+	open_ring();
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	b->expect_zeros = 1;
+	fake.busy_percent = 98; /* often all tries are in vain */
+	for (int n = 0; n < 400; n++) {
+		size_t len = 150 + fake_random(1600), hdr = 1 + fake_random(48);
+		struct iovec iov[] = {{bytes, 80}, {bytes + 80, len}};
+		struct glexch_cursor cur;
+
+		memset(bytes, 0, 80);
+		fill(bytes, a->tx_tag, a->sent, hdr);
+		fill(bytes + 80, a->tx_tag, a->sent + 80, len);
+		b->zeros_from = a->sent + hdr;
+		b->zeros_to = a->sent + 80;
+		a->sent += 80 + len;
+		if (glexch_try_short(a->conn, bytes, hdr, 80, bytes + 80, len)) {
+			at_once++;
+		} else {
+			glexch_cursor_init(&cur, iov, 2);
+			do {
+				glexch_try(a->conn, &cur);
+				step();
+			} while (cur.left);
+		}
+		settle(a, b);
+	}
+	ck_assert_int_eq(at_once > 100, fake.injects);
+	ck_assert_int_lt(at_once, 400);
+	stop();
+}
+END_TEST
+
 /* Headers of whole words, in both channels, among other messages. */
 START_TEST(try_brief__any_length__arrives_whole)
 {
@@ -627,6 +668,7 @@ int main(void)
 	tcase_add_loop_test(tc, ring__usual_size__is_complete, 1, 10);
 	tcase_add_test(tc, ring__every_size__arrives);
 	tcase_add_loop_test(tc, try_short__header_with_zeros__arrives_whole, 0, 4);
+	tcase_add_loop_test(tc, try_short__long__arrives_whole, 1, 9);
 	tcase_add_loop_test(tc, try_brief__any_length__arrives_whole, 0, 6);
 	tcase_add_loop_test(tc, ring__full__waits_for_lines, 1, 5);
 	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
