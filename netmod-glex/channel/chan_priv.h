@@ -301,6 +301,7 @@ struct glexch_grave {
 #define GLEXCH_ER_IMM	  96u			  /* bytes of an immediate PUT on any endpoint */
 #define GLEXCH_ER_INLINE  (GLEXCH_ER_IMM - 16)	  /* stream bytes of it, beside the header of a record and its mark */
 #define GLEXCH_ER_RECORD  (GLEXCH_SHORT_MAX + 16) /* bytes of an immediate PUT where they can be any memory's */
+#define GLEXCH_ER_AHEAD	  16u			  /* lines asked for at a time */
 #define GLEXCH_ER_NOTICES 3u			  /* credit MPs that return lines and may be unread */
 
 enum glexch_er_state {
@@ -564,16 +565,29 @@ static inline int glexch_er_has(const struct glexch *ch)
 	return 0;
 }
 
+static inline void glexch_prefetch_own(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__ __volatile__("prefetchw %0" : : "m"(*(const uint8_t *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 /* The line that is written next: the peer polls it, and has to be asked for it. */
 static inline void glexch_er_want(const struct glexch_er *er)
 {
-	if (!er->tx_at)
-		return;
-#if defined(__x86_64__)
-	__asm__ __volatile__("prefetchw %0" : : "m"(er->tx_at[er->tx_line * GLEXCH_LINE]));
-#else
-	__builtin_prefetch(er->tx_at + er->tx_line * GLEXCH_LINE, 1);
-#endif
+	if (er->tx_at)
+		glexch_prefetch_own(er->tx_at + er->tx_line * GLEXCH_LINE);
+}
+
+/* And those behind it of n lines: else they come one after the other. */
+static inline void glexch_er_want_more(const struct glexch_er *er, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 1; er->tx_at && i < n && i < GLEXCH_ER_AHEAD; i++)
+		glexch_prefetch_own(er->tx_at + (er->tx_line + i) * GLEXCH_LINE);
 }
 
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,

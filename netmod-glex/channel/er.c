@@ -286,6 +286,7 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	n = glexch_er_head_lines(h.inl);
 	if (n > conn->er->tx_free)
 		return 0;
+	glexch_er_want_more(conn->er, n);
 	h.kind = len ? GLEXCH_ER_SPLIT : GLEXCH_ER_PAD;
 	h.more = len ? (uint32_t)hdr_len : 0;
 	rec[glexch_round8(h.inl) / 8] = 0; /* the padding of the last word */
@@ -490,6 +491,22 @@ static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 	return more <= glexch_er_most(er->lines) && (kind == GLEXCH_ER_PLAIN || inl <= header);
 }
 
+static inline uint32_t glexch_er_lines_in(uint64_t w)
+{
+	uint32_t lines = glexch_er_head_lines(glexch_er_inl(w));
+
+	return glexch_er_kind_of(w) == GLEXCH_ER_SPLIT ? lines : lines + glexch_lines_of(glexch_er_more(w));
+}
+
+/* The other lines of a record, all at a time: else each would be waited for when it is read. */
+static inline void glexch_er_fetch(const uint64_t *rec, uint64_t w)
+{
+	uint32_t i, n = glexch_er_lines_in(w);
+
+	for (i = 1; i < n && i < GLEXCH_ER_AHEAD; i++)
+		__builtin_prefetch(rec + i * GLEXCH_LINE / 8);
+}
+
 /* The header of the record at rx_line, if that is there and next in the stream.  0: it is not; none is 0. */
 static inline uint64_t glexch_er_look(const struct glexch_er *er)
 {
@@ -499,6 +516,8 @@ static inline uint64_t glexch_er_look(const struct glexch_er *er)
 
 	if ((uint16_t)w != er->conn->rx_seq || !glexch_er_sane(er, w)) /* I4 */
 		return 0;
+	if (!glexch_er_is_brief(w))
+		glexch_er_fetch(rec, w);
 	/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the record can be read (I1) */
 	if (__atomic_load_n(rec + 1 + glexch_round8(glexch_er_inl(w)) / 8, __ATOMIC_ACQUIRE) != er->rx_mark)
 		return 0;
@@ -526,10 +545,8 @@ static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct gl
 								       uint64_t w, int brief)
 {
 	uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
-	uint32_t lines = brief ? 1 : glexch_er_head_lines(glexch_er_inl(w));
+	uint32_t lines = brief ? 1 : glexch_er_lines_in(w);
 
-	if (!brief && glexch_er_kind_of(w) != GLEXCH_ER_SPLIT)
-		lines += glexch_lines_of(glexch_er_more(w));
 	er->rx_line = glexch_er_advance(er->rx_line, lines, er->lines);
 	er->rx_mark += GLEXCH_ER_MARK_STEP;
 	er->used++;

@@ -85,6 +85,33 @@ START_TEST(inject__any_length_and_place__arrives_and_nothing_else)
 }
 END_TEST
 
+/* Known when something has been PUT there, and only for who may. */
+START_TEST(prefetch_at__after_a_put__is_where_it_went)
+{
+	const uint64_t word = 0x0123456789abcdefu;
+	struct glex_imm_rdma_req req, wrong;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, _i & 1);
+	req = request(&side.card, &word, sizeof(word), 64);
+	OK(glex_imm_rdma(side.ep, &req, NULL));
+	ck_assert_ptr_nonnull(glex_prefetch_at(side.ep, &req));
+	ck_assert_mem_eq(glex_prefetch_at(side.ep, &req), &word, sizeof(word));
+	wrong = req;
+	wrong.rmt_key++;
+	ck_assert_ptr_null(glex_prefetch_at(side.ep, &wrong));
+	wrong = req;
+	wrong.rmt_offset = UINT32_MAX;
+	ck_assert_ptr_null(glex_prefetch_at(side.ep, &wrong));
+	wrong = req;
+	wrong.rmt_mh.v ^= 1;
+	ck_assert_ptr_null(glex_prefetch_at(side.ep, &wrong));
+	ck_assert_ptr_null(glex_prefetch_at(side.ep, NULL));
+	ck_assert_ptr_null(glex_prefetch_at(NULL, &req));
+	side_close(&side);
+}
+END_TEST
+
 START_TEST(inject__with_remote_event__comes_after_the_bytes)
 {
 	unsigned char *data = made(5000, 3);
@@ -340,6 +367,7 @@ int main(void)
 	own_job("inject");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, inject__any_length_and_place__arrives_and_nothing_else, 0, 2);
+	tcase_add_loop_test(tc, prefetch_at__after_a_put__is_where_it_went, 0, 2);
 	tcase_add_test(tc, inject__with_remote_event__comes_after_the_bytes);
 	tcase_add_test(tc, inject__nothing__moves_nothing_and_still_tells);
 	tcase_add_test(tc, inject__normal_endpoint__not_implemented);
