@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * now.c - glex_fetch and glex_atomic: requests that the caller executes, and that
- * are over when the call returns, whatever became of them.
+ * are over when the call returns, whatever became of them.  And where a PUT would go.
  */
 #include <sched.h>
 #include <string.h>
@@ -128,4 +128,18 @@ glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, ui
 	}
 	glexi_unlock(&ep->post_lock, locked);
 	return ret;
+}
+
+/* ---- where a PUT would go -------------------------------------------------------- */
+
+const void *nic_prefetch_at(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
+{
+	bool locked = glexi_lock(&ep->post_lock);
+	struct nic_ep *nep = ep->be;
+	const struct emu_known *known = emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v,
+							  req->rmt_offset, req->len, req->rmt_key, GLEX_MEM_WRITE);
+	const void *at = known ? known->base + req->rmt_offset : NULL;
+
+	glexi_unlock(&ep->post_lock, locked);
+	return at;
 }

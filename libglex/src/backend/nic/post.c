@@ -606,18 +606,6 @@ glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 	return inject_aloud(ep, req);
 }
 
-const void *nic_prefetch_at(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
-{
-	bool locked = glexi_lock(&ep->post_lock);
-	struct nic_ep *nep = ep->be;
-	const struct emu_known *known = emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v,
-							  req->rmt_offset, req->len, req->rmt_key, GLEX_MEM_WRITE);
-	const void *at = known ? known->base + req->rmt_offset : NULL;
-
-	glexi_unlock(&ep->post_lock, locked);
-	return at;
-}
-
 /* ---- PUT and GET ------------------------------------------------------------ */
 
 /* A glexd that ends takes the regions back before we know that it is gone. */
