@@ -22,6 +22,10 @@
  * that the sender keeps: a line of it is rewritten when the receiver has returned
  * the line, so the PUT has long ended.
  *
+ * What travels between cores is the lines of a record, of most (`brief`) one.  The peer
+ * has them, from the last lap and from polling: so the sender asks for the first before
+ * the message is made up (glexch_expect), and the receiver for the others when the first has come.
+ *
  * I1  Each record validates itself: its mark is the last word of its PUT, and no
  *     word a ring ever held is the mark of another record (a secret of the
  *     receiver and the number of the record make it).  So PUTs may arrive in any order.
