@@ -61,6 +61,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/quota.c \
 	libglex/src/backend/nic/now.c \
 	libglex/src/backend/nic/post.c \
+	libglex/src/backend/nic/queue.c \
 	libglex/src/backend/nic/quiet.h \
 	libglex/src/rcache/rcache.h \
 	libglex/src/rcache/rcache.c \

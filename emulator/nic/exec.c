@@ -43,6 +43,26 @@ int emu_deliver_event(struct emu_host *host, struct emu_vport *to, const uint64_
 	return emu_is_open(to) ? emu_put_event(host, to, cookie) : GLEX_ERR_STATUS_DEST_VP_STOP;
 }
 
+/* The other end, in another process's private memory. */
+static void remember_away(struct emu_host *host, struct emu_nic *nic, uint64_t handle, uint64_t port,
+			  const struct emu_region *region)
+{
+	struct emu_away *away = emu_away_place(host, handle, port);
+
+	if (!away || region->way != EMU_WAY_ATTACH || region->session == host->session)
+		return;
+	*away = (struct emu_away){
+		.handle = handle,
+		.port = port,
+		.nic = nic,
+		.addr = region->addr,
+		.len = region->len,
+		.key = region->key,
+		.access = emu_mmt_access(region),
+		.pid = region->pid,
+	};
+}
+
 /* Keeps a region that was found for emu_recall, if all of it lies open to this process. */
 static void remember(struct emu_host *host, enum emu_end end, struct emu_nic *nic, uint64_t handle, uint64_t port,
 		     const struct emu_region *region)
@@ -64,6 +84,8 @@ static void remember(struct emu_host *host, enum emu_end end, struct emu_nic *ni
 			.access = region->access,
 			.session = region->session,
 		};
+	else if (end == EMU_END_REMOTE)
+		remember_away(host, nic, handle, port, region);
 }
 
 int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint64_t offset, uint64_t len,
@@ -92,7 +114,7 @@ static int check_remote(struct emu_host *host, const struct emu_desc *desc, stru
 	return status;
 }
 
-static int status_of(enum emu_reach reach)
+int emu_status_of(enum emu_reach reach)
 {
 	switch (reach) {
 	case EMU_REACH_OK:
@@ -143,9 +165,9 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 	if (!EMU_LIKELY(!host->model))
 		emu_att_request(host, from, desc, done, n);
 	if (desc->op == EMU_OP_PUT)
-		return status_of(
+		return emu_status_of(
 			emu_move(host, &remote, desc->rmt_offset + done, &local, desc->local_offset + done, n));
-	return status_of(emu_move(host, &local, desc->local_offset + done, &remote, desc->rmt_offset + done, n));
+	return emu_status_of(emu_move(host, &local, desc->local_offset + done, &remote, desc->rmt_offset + done, n));
 }
 
 /* Checks a request whose data at this end is plain memory.  EMU_OK and *remote: there is something to move. */
@@ -169,7 +191,7 @@ int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu
 
 	if (status != EMU_OK || desc->len == 0)
 		return status;
-	return status_of(emu_move_from(host, &remote, desc->rmt_offset, imm, desc->len));
+	return emu_status_of(emu_move_from(host, &remote, desc->rmt_offset, imm, desc->len));
 }
 
 int emu_exec_fetch(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, void *here)
@@ -179,7 +201,7 @@ int emu_exec_fetch(struct emu_host *host, struct emu_vport *from, const struct e
 
 	if (status != EMU_OK || desc->len == 0)
 		return status;
-	return status_of(emu_move_to(host, here, &remote, desc->rmt_offset, desc->len));
+	return emu_status_of(emu_move_to(host, here, &remote, desc->rmt_offset, desc->len));
 }
 
 int emu_open_word(struct emu_host *host, const struct emu_desc *desc, unsigned char **word_p)

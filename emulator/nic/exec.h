@@ -50,6 +50,9 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 		  uint64_t n);
 int emu_exec_finish(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc);
 
+/* What a move that ended so means for its request. */
+int emu_status_of(enum emu_reach reach);
+
 /* The data of an immediate PUT; emu_exec_finish then raises the event. */
 int emu_exec_imm(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, const void *imm);
 

@@ -232,6 +232,12 @@ static inline struct emu_known *emu_known_place(struct emu_host *host, enum emu_
 	return host->known ? &host->known[end * EMU_KNOWN + (handle ^ port >> 32) % EMU_KNOWN] : NULL;
 }
 
+/* The same of one that is reached by attach, at the other end. */
+static inline struct emu_away *emu_away_place(struct emu_host *host, uint64_t handle, uint64_t port)
+{
+	return host->away ? &host->away[(handle ^ port >> 32) % EMU_KNOWN] : NULL;
+}
+
 /* The region, if it has been found before, still stands, and reaches that far. */
 static inline const struct emu_known *emu_recall(struct emu_host *host, enum emu_end end, uint64_t handle,
 						 uint64_t port, uint64_t offset, uint64_t len)
@@ -260,6 +266,19 @@ static inline const struct emu_known *emu_recall_remote(struct emu_host *host, u
 	const struct emu_known *known = emu_recall(host, EMU_END_REMOTE, handle, port, offset, len);
 
 	return known && known->key == key && (known->access & access) ? known : NULL;
+}
+
+/* The other end, if it is another process's private memory, still stands, and has no better way by now. */
+static inline const struct emu_away *emu_recall_away(struct emu_host *host, uint64_t handle, uint64_t port,
+						     uint64_t offset, uint64_t len, uint32_t key, uint32_t access)
+{
+	const struct emu_away *away = emu_away_place(host, handle, port);
+
+	if (away && away->handle == handle && away->port == port && handle != 0 && away->key == key &&
+	    (away->access & access) && offset <= away->len && len <= away->len - offset &&
+	    emu_mmt_is_still(away->nic, handle, away->access))
+		return away;
+	return NULL;
 }
 
 #endif /* EMU_FAST_H */

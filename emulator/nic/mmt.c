@@ -76,11 +76,9 @@ bool emu_mmt_register(struct emu_nic *nic, const struct emu_region *region, uint
 	atomic_store_explicit(&entry->key, region->key, memory_order_release);			       /* MMT-R2 */
 	atomic_store_explicit(&entry->pid, region->pid, memory_order_release);			       /* MMT-R2 */
 	atomic_store_explicit(&entry->ep_num, region->ep_num, memory_order_release);		       /* MMT-R2 */
-	atomic_store_explicit(&entry->access,
-			      region->access | (uint32_t)region->way << 8 | (uint32_t)region->kind << 16,
-			      memory_order_release);				/* MMT-R2 */
-	atomic_store_explicit(&entry->valid, generation, memory_order_release); /* MMT-R3 */
-	atomic_fetch_add_explicit(&nic->mmt_used, 1, memory_order_relaxed);	/* relaxed: for display only */
+	atomic_store_explicit(&entry->access, emu_mmt_access(region), memory_order_release);	       /* MMT-R2 */
+	atomic_store_explicit(&entry->valid, generation, memory_order_release);			       /* MMT-R3 */
+	atomic_fetch_add_explicit(&nic->mmt_used, 1, memory_order_relaxed); /* relaxed: for display only */
 	mh.mmt_index = (uint16_t)(entry - nic->mmt);
 	mh.att_base_off = (uint16_t)(region->addr & PAGE_OFFSET_MASK);
 	mh.att_index = generation;

@@ -55,14 +55,18 @@ struct emu_region {
 };
 
 /* Counts what was moved by attach, so that the owner sees what is worth a better way. */
-static inline void emu_mmt_count_use(const struct emu_region *region, uint64_t bytes)
+static inline void emu_mmt_count_at(struct emu_nic *nic, uint32_t index, uint64_t bytes)
 {
 	uint32_t pages = (uint32_t)(bytes / 4096) + 1;
 
-	if (!region->nic)
-		return;
-	atomic_fetch_add_explicit(&region->nic->used[region->index], pages, memory_order_relaxed); /* relaxed: number */
-	atomic_fetch_add_explicit(&region->nic->counters.attached, pages, memory_order_relaxed);   /* relaxed: number */
+	atomic_fetch_add_explicit(&nic->used[index], pages, memory_order_relaxed);	 /* relaxed: number */
+	atomic_fetch_add_explicit(&nic->counters.attached, pages, memory_order_relaxed); /* relaxed: number */
+}
+
+static inline void emu_mmt_count_use(const struct emu_region *region, uint64_t bytes)
+{
+	if (region->nic)
+		emu_mmt_count_at(region->nic, region->index, bytes);
 }
 
 /* Enters a region; the handle's bits into *handle_p.  False: the table is full. */
@@ -84,6 +88,21 @@ static inline bool emu_mmt_is_valid(const struct emu_nic *nic, uint64_t handle)
 	glex_mem_handle_t mh = {.v = handle};
 
 	return atomic_load_explicit(&nic->mmt[mh.mmt_index].valid, memory_order_acquire) == mh.att_index; /* MMT-A3 */
+}
+
+/* How the region is reached and what may be done with it, as the table has it: one word, which differs if anything does. */
+static inline uint32_t emu_mmt_access(const struct emu_region *region)
+{
+	return region->access | (uint32_t)region->way << 8 | (uint32_t)region->kind << 16;
+}
+
+/* The same of a handle that was found once, for who has that word from then. */
+static inline bool emu_mmt_is_still(const struct emu_nic *nic, uint64_t handle, uint32_t access)
+{
+	glex_mem_handle_t mh = {.v = handle};
+
+	return atomic_load_explicit(&nic->mmt[mh.mmt_index].access, memory_order_acquire) == access && /* MMT-A5 */
+	       emu_mmt_is_valid(nic, handle);
 }
 
 /* Looks a handle up.  False: unknown or revoked. */

@@ -302,6 +302,18 @@ enum emu_reach emu_move_to(struct emu_host *host, void *dst_, const struct emu_r
 	return reach;
 }
 
+enum emu_reach emu_move_away(struct emu_host *host, const struct emu_away *away, uint64_t offset, void *here,
+			     uint64_t len, bool put)
+{
+	glex_mem_handle_t mh = {.v = away->handle};
+	uint64_t there = away->addr + offset;
+
+	emu_mmt_count_at(away->nic, mh.mmt_index, len);
+	count(host, true);
+	return put ? host->ops->write(host, away->pid, here, there, len, emu_tail_of(there + len, len))
+		   : host->ops->read(host, away->pid, here, there, len);
+}
+
 /* n bytes that all go the same way; from, to: where they lie here, or NULL. */
 static enum emu_reach move_run(struct emu_host *host, const struct emu_region *dst, uint64_t dst_off, unsigned char *to,
 			       const struct emu_region *src, uint64_t src_off, const unsigned char *from, uint64_t n)

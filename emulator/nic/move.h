@@ -54,6 +54,20 @@ struct emu_known {
 	uint64_t reserved1; /* one cache line */
 };
 
+/* The same of another process's private memory, which is reached by attach. */
+struct emu_away {
+	uint64_t handle; /* 0: none */
+	uint64_t port;
+	struct emu_nic *nic;
+	uint64_t addr; /* of its first byte, there */
+	uint64_t len;
+	uint32_t key;
+	uint32_t access; /* emu_mmt_access: it says so as long as the region has no better way */
+	uint32_t pid;
+	uint32_t reserved0;
+	uint64_t reserved1; /* one cache line */
+};
+
 #define EMU_KNOWN 8u /* of each end */
 
 enum emu_end { EMU_END_LOCAL = 0, EMU_END_REMOTE = 1 };
@@ -73,6 +87,7 @@ struct emu_host {
 	 * ops->map or ops->nic gave clears them first; the crank's caller serialises.
 	 */
 	struct emu_known *known;
+	struct emu_away *away;		  /* EMU_KNOWN of those, or NULL; as known */
 	emu_copy_way *way[EMU_COPY_WAYS]; /* emu_copy_ways, for who copies inline (fast.h); or NULL */
 };
 
@@ -103,5 +118,9 @@ enum emu_reach emu_move_from(struct emu_host *host, const struct emu_region *dst
 /* The same to plain memory of the caller, which nobody polls. */
 enum emu_reach emu_move_to(struct emu_host *host, void *dst, const struct emu_region *src, uint64_t src_off,
 			   uint64_t len);
+
+/* Moves len bytes from memory of this process into such a region, or from there to here. */
+enum emu_reach emu_move_away(struct emu_host *host, const struct emu_away *away, uint64_t offset, void *here,
+			     uint64_t len, bool put);
 
 #endif /* EMU_MOVE_H */

@@ -9,12 +9,15 @@
 #include "emulator/nic/fast.h"
 
 static struct emu_known known[2 * EMU_KNOWN];
+static struct emu_away away[EMU_KNOWN];
 
 static void setup_known(void)
 {
 	setup();
 	memset(known, 0, sizeof(known));
 	fake.host.known = known;
+	memset(away, 0, sizeof(away));
+	fake.host.away = away;
 }
 
 static const struct emu_known *recall(uint64_t handle, uint64_t port, uint64_t offset, uint64_t len)
@@ -191,6 +194,104 @@ START_TEST(recall__more_regions_than_places__the_last_is_found_and_none_is_mixed
 }
 END_TEST
 
+/* ---- regions reached by attach -------------------------------------------- */
+
+static const struct emu_away *recall_away(uint64_t handle, uint64_t offset, uint64_t len, uint32_t key, uint32_t access)
+{
+	return emu_recall_away(&fake.host, handle, their_addr().v, offset, len, key, access);
+}
+
+static const struct emu_away *recall_theirs(void)
+{
+	return recall_away(theirs.handle, 0, 8, KEY, GLEX_MEM_WRITE);
+}
+
+static void put_to_them(void)
+{
+	struct emu_desc desc = desc_of(EMU_OP_PUT, 8);
+
+	desc.flag = 0;
+	ck_assert_int_eq(exec(&desc), EMU_OK);
+}
+
+START_TEST(recall_away__after_a_put__where_its_bytes_are_there)
+{
+	const struct emu_away *found;
+
+	ck_assert_ptr_null(recall_theirs());
+	ck_assert_ptr_null(recall_away(0, 0, 0, 0, GLEX_MEM_WRITE));
+	put_to_them();
+	found = recall_theirs();
+	ck_assert_ptr_nonnull(found);
+	ck_assert_uint_eq(found->addr, (uintptr_t)theirs.memory);
+	ck_assert_ptr_eq(found->nic, theirs.nic);
+}
+END_TEST
+
+START_TEST(recall_away__host_without_memory_of_them_or_own_region__nothing)
+{
+	put_to_ourselves(ours.handle);
+	ck_assert_ptr_null(emu_recall_away(&fake.host, ours.handle, our_addr(), 0, 8, KEY, GLEX_MEM_WRITE));
+	fake.host.away = NULL;
+	put_to_them();
+	ck_assert_ptr_null(recall_theirs());
+}
+END_TEST
+
+START_TEST(recall_away__not_what_was_asked_for__nothing)
+{
+	glex_mem_handle_t mh = {.v = theirs.handle};
+
+	put_to_them();
+	ck_assert_ptr_nonnull(recall_away(theirs.handle, SIZE - 8, 8, KEY, GLEX_MEM_READ));
+	ck_assert_ptr_null(recall_away(theirs.handle, SIZE - 7, 8, KEY, GLEX_MEM_READ));
+	ck_assert_ptr_null(recall_away(theirs.handle, UINT64_MAX, 8, KEY, GLEX_MEM_READ));
+	ck_assert_ptr_null(recall_away(theirs.handle, 0, 8, KEY + 1, GLEX_MEM_READ));
+	ck_assert_ptr_null(recall_away(theirs.handle, 0, 8, KEY, EMU_ACCESS_ATOMIC));
+	ck_assert_ptr_null(emu_recall_away(&fake.host, theirs.handle, our_addr(), 0, 8, KEY, GLEX_MEM_READ));
+	mh.att_index++;
+	ck_assert_ptr_null(recall_away(mh.v, 0, 8, KEY, GLEX_MEM_READ));
+}
+END_TEST
+
+START_TEST(recall_away__revoked_since__nothing)
+{
+	put_to_them();
+	ck_assert(emu_mmt_revoke(theirs.nic, theirs.handle, THEIR_SESSION, THEIR_EP));
+	ck_assert_ptr_null(recall_theirs());
+}
+END_TEST
+
+START_TEST(recall_away__mapped_since__nothing)
+{
+	glex_mem_handle_t mh = {.v = theirs.handle};
+	struct emu_region region;
+
+	put_to_them();
+	ck_assert(emu_mmt_at(theirs.nic, mh.mmt_index, &region));
+	emu_mmt_map(&region, 1, 0, EMU_KIND_ADOPTED);
+	ck_assert_ptr_null(recall_theirs());
+}
+END_TEST
+
+START_TEST(move_away__either_direction__moved_and_counted)
+{
+	glex_mem_handle_t mh = {.v = theirs.handle};
+	unsigned char here[24];
+	uint32_t before;
+
+	put_to_them();
+	before = atomic_load(&theirs.nic->used[mh.mmt_index]);
+	ck_assert_int_eq(emu_move_away(&fake.host, recall_theirs(), 40, here, sizeof(here), false), EMU_REACH_OK);
+	ck_assert_mem_eq(here, theirs.memory + 40, sizeof(here));
+	ck_assert_int_eq(emu_move_away(&fake.host, recall_theirs(), 100, here, sizeof(here), true), EMU_REACH_OK);
+	ck_assert_mem_eq(theirs.memory + 100, here, sizeof(here));
+	ck_assert_uint_eq(atomic_load(&theirs.nic->used[mh.mmt_index]), before + 2);
+	fake.reach = EMU_REACH_GONE;
+	ck_assert_int_eq(emu_move_away(&fake.host, recall_theirs(), 0, here, 8, true), EMU_REACH_GONE);
+}
+END_TEST
+
 /* ---- bytes and events ---------------------------------------------------- */
 
 START_TEST(copy_quiet__every_length__those_bytes_and_no_others)
@@ -267,6 +368,12 @@ int main(void)
 	tcase_add_test(regions, recall_local__somebody_elses_region__nothing);
 	tcase_add_test(regions, recall__request_refused__nothing);
 	tcase_add_test(regions, recall__more_regions_than_places__the_last_is_found_and_none_is_mixed_up);
+	tcase_add_test(regions, recall_away__after_a_put__where_its_bytes_are_there);
+	tcase_add_test(regions, recall_away__host_without_memory_of_them_or_own_region__nothing);
+	tcase_add_test(regions, recall_away__not_what_was_asked_for__nothing);
+	tcase_add_test(regions, recall_away__revoked_since__nothing);
+	tcase_add_test(regions, recall_away__mapped_since__nothing);
+	tcase_add_test(regions, move_away__either_direction__moved_and_counted);
 	suite_add_tcase(suite, regions);
 	tcase_add_checked_fixture(bytes, setup_known, teardown);
 	tcase_add_test(bytes, copy_quiet__every_length__those_bytes_and_no_others);

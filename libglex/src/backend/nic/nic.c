@@ -295,6 +295,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	set_up_bias(nep);
 	nep->host.model = dev->nic->seg.total_size >= EMU_NIC_SIZE(true);
 	nep->host.known = nep->host.model ? NULL : nep->known; /* what is modelled takes the long way */
+	nep->host.away = nep->host.model ? NULL : nep->away;
 	nic_intr_init(nep);
 	set_up(ep, nep, &msg.port);
 	nep->shuffle.window = dev->engine->reorder;

@@ -185,6 +185,7 @@ struct nic_ep {
 	struct nic_view *last_nic;
 	alignas(64) struct nic_track track, imm_track;	   /* under the post lock, as known; goes with it */
 	alignas(64) struct emu_known known[2 * EMU_KNOWN]; /* regions; under the post lock */
+	alignas(64) struct emu_away away[EMU_KNOWN];	   /* the same */
 	/* seldom touched */
 	uint32_t dq_filled; /* descriptors written and not yet shown to the engine */
 	struct nic_shuffle shuffle;
@@ -287,10 +288,17 @@ glex_ret_t nic_imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struc
 glex_ret_t nic_rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct glex_rdma_req **bad);
 const void *nic_prefetch_at(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
+
+/* queue.c */
 /* Descriptors not yet executed.  0 also says that everything earlier is complete. */
 uint32_t nic_dq_used(const struct nic_ep *nep);
+/* There is room.  nic_dq_ring then shows the engine what has been pushed. */
+void nic_dq_push(struct nic_ep *nep, const struct emu_desc *desc, const void *imm, uint32_t imm_len);
+void nic_dq_ring(struct nic_ep *nep);
 /* A request of this process's came to nothing: an error request, and a line. */
 void nic_report(struct nic_ep *nep, const struct emu_desc *desc, int status);
+/* A line each for what came to nothing elsewhere since. */
+void nic_tell_errors(struct nic_ep *nep);
 /* Waits until the DMA engine has executed everything posted, tells of errors; false: glexd is gone. */
 bool nic_drain(struct glexi_ep *ep);
 

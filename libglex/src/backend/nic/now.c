@@ -40,6 +40,20 @@ static bool fetch_usual(struct glexi_ep *ep, const struct glex_imm_rdma_req *req
 	return true;
 }
 
+/* The bytes of what is not usual. */
+static int fetch_data(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, const struct emu_desc *desc)
+{
+	struct nic_ep *nep = ep->be;
+	const struct emu_away *away = NULL;
+
+	if (usual_port(ep, desc->dst))
+		away = emu_recall_away(&nep->host, desc->rmt_mh, desc->dst, desc->rmt_offset, desc->len, desc->rmt_key,
+				       GLEX_MEM_READ);
+	if (away)
+		return emu_status_of(emu_move_away(&nep->host, away, desc->rmt_offset, req->data, desc->len, false));
+	return emu_exec_fetch(&nep->host, &nep->port, desc, req->data);
+}
+
 static void describe_fetch(const struct glex_imm_rdma_req *req, struct emu_desc *desc)
 {
 	memset(desc, 0, offsetof(struct emu_desc, imm));
@@ -70,7 +84,7 @@ static glex_ret_t fetch_here(struct glexi_ep *ep, const struct glex_imm_rdma_req
 		return GLEX_SUCCESS;
 	}
 	describe_fetch(req, &desc);
-	status = emu_exec_fetch(&nep->host, &nep->port, &desc, req->data);
+	status = fetch_data(ep, req, &desc);
 	if (status == EMU_OK)
 		raised = emu_exec_finish(&nep->host, &nep->port, &desc);
 	if (status != EMU_OK || raised != EMU_OK)

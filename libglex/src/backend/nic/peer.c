@@ -53,6 +53,7 @@ static void let_requests_pass(struct nic_device *dev)
 		locked = glexi_lock(&nep->ep->post_lock);
 		nep->last_port = NULL;
 		memset(nep->known, 0, sizeof(nep->known));
+		memset(nep->away, 0, sizeof(nep->away));
 		memset(&nep->track, 0, sizeof(nep->track));
 		memset(&nep->imm_track, 0, sizeof(nep->imm_track));
 		glexi_unlock(&nep->ep->post_lock, locked);

@@ -24,122 +24,13 @@
 #include "backend/nic/quiet.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "cfg/log.h"
-#include "emulator/host/futex.h"
-#include "emulator/nic/atomic.h"
 
 #define COLL_FLAGS ((int32_t)EMU_COLL_FLAGS)
 
 /* What the usual case knows about; FENCE asks for what is so anyway. */
 #define USUAL_FLAGS (GLEX_FLAG_FENCE | GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_REMOTE_EVT)
 #define QUIET_FLAGS GLEX_FLAG_FENCE
-
-/* ---- asynchronous errors -------------------------------------------------- */
-
-static __attribute__((noinline, cold)) void tell(struct nic_ep *nep, uint32_t op, int status, glex_ep_addr_t dst)
-{
-	glexi_count(&nep->host.by->tx_error, 1);
-	glexi_error_once((uint64_t)status << 56 ^ dst.v,
-			 "%s from NIC %u endpoint %u to NIC %u endpoint %u came to nothing: status %d, %s%s",
-			 glex_error_req_opcode_str((enum glex_err_req_op)op), nep->port.port->nic_id,
-			 nep->port.port->ep_num, dst.nic_id, dst.ep_num, status,
-			 glex_error_req_status_str((enum glex_err_req_status)status),
-			 glexi_error_req_cure((enum glex_err_req_status)status));
-}
-
-/*
- * Errors that the DMA engine found, or who executed a collective request, are put
- * on stderr by the owner, when it next posts such.  What the program has polled by then it knows.
- */
-static void tell_new_errors(struct nic_ep *nep)
-{
-	uint32_t polled = glexi_queue_read(&nep->ep->err);
-	struct emu_err_slot *slot;
-
-	if (GLEXI_UNLIKELY((int32_t)(polled - nep->err_logged) > 0))
-		nep->err_logged = polled;
-	while (GLEXI_UNLIKELY((slot = emu_ring_peek(&nep->port.err, nep->err_logged)) != NULL)) {
-		glex_ep_addr_t dst = {.ep_num = (uint16_t)slot->rmt_ep_num};
-
-		dst.nic_id = slot->rmt_nic_id;
-		if (!(slot->flags & EMU_SLOT_DISCARDED))
-			tell(nep, slot->op, (int)slot->status, dst);
-		nep->err_logged++;
-	}
-}
-
-__attribute__((noinline, cold)) void nic_report(struct nic_ep *nep, const struct emu_desc *desc, int status)
-{
-	glex_ep_addr_t dst = {.v = desc->dst};
-
-	tell_new_errors(nep); /* of collective requests */
-	emu_report(&nep->host, &nep->port, desc, status);
-	if (nep->shuffle.window)
-		return; /* the engine reports at the same time: tell_new_errors has them in order */
-	tell(nep, emu_err_op(desc->op), status, dst);
-	nep->err_logged++;
-}
-
-/* ---- the descriptor queue of NORMAL endpoints ------------------------------ */
-
-/* Descriptors not yet executed.  0 also says that everything earlier is complete. */
-uint32_t nic_dq_used(const struct nic_ep *nep)
-{
-	struct emu_ring_ctl *ctl = &nep->port.port->dq;
-	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_relaxed)); /* relaxed: ours */
-
-	return tail + nep->dq_filled - atomic_load_explicit(&ctl->head, memory_order_acquire); /* DQ-A2 */
-}
-
-static void dq_push(struct nic_ep *nep, const struct emu_desc *desc, const void *imm, uint32_t imm_len)
-{
-	struct emu_ring_ctl *ctl = &nep->port.port->dq;
-	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
-	struct emu_desc *slot = &nep->port.dq[(emu_low(tail) + nep->dq_filled) & nep->port.dq_mask];
-
-	memcpy(slot, desc, offsetof(struct emu_desc, imm));
-	if (imm_len)
-		memcpy(slot->imm, imm, imm_len);
-	nep->dq_filled++;
-}
-
-/* Shows the engine what has been pushed. */
-static void dq_ring(struct nic_ep *nep)
-{
-	struct emu_ring_ctl *ctl = &nep->port.port->dq;
-	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
-	struct emu_engine *engine = nep->dev->engine;
-
-	if (nep->dq_filled == 0)
-		return;
-	atomic_store_explicit(&ctl->tail, (uint64_t)(emu_low(tail) + nep->dq_filled), memory_order_release); /* DQ-R1 */
-	nep->dq_filled = 0;
-	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, emu_dma_bit(nep->port.port->ep_num),
-				 memory_order_seq_cst);			  /* DQ-R3 */
-	if (!atomic_load_explicit(&engine->asleep, memory_order_seq_cst)) /* DQ-A4 */
-		return;
-	atomic_fetch_add_explicit(&engine->bell, 1, memory_order_relaxed); /* relaxed: the kernel compares it */
-	emu_futex_wake(&engine->bell);
-}
-
-#define COLL_PATIENCE (1u << 20) /* yields, some seconds: who executes for us may be stopped */
-
-bool nic_drain(struct glexi_ep *ep)
-{
-	struct nic_ep *nep = ep->be;
-	uint32_t turns = 0;
-
-	while ((nep->port.dq && nic_dq_used(nep) != 0) || (turns < COLL_PATIENCE && !nic_coll_drained(nep))) {
-		if (++turns % 1024 == 0 && glexi_device_check(ep->dev) != GLEX_SUCCESS)
-			return false;
-		sched_yield();
-	}
-	tell_new_errors(nep); /* there will be no next post */
-	return true;
-}
 
 /* ---- what a list may be ---------------------------------------------------- */
 
@@ -156,7 +47,7 @@ static enum course choose(struct glexi_ep *ep, uint32_t n, bool small, glex_ret_
 		return REFUSED;
 	if (!nep->port.dq || n == 0)
 		return HERE;
-	tell_new_errors(nep);
+	nic_tell_errors(nep);
 	used = nic_dq_used(nep);
 	if (small && used == 0 && !nep->shuffle.window)
 		return HERE;
@@ -206,7 +97,7 @@ static enum course choose_both(struct glexi_ep *ep, uint32_t n, uint32_t colls, 
 
 	if (GLEXI_LIKELY(!colls) || course == REFUSED)
 		return course;
-	tell_new_errors(ep->be);
+	nic_tell_errors(ep->be);
 	*ret = nic_coll_room(ep->be, colls);
 	if (*ret == GLEX_SUCCESS)
 		return course;
@@ -219,7 +110,7 @@ static enum course choose_both(struct glexi_ep *ep, uint32_t n, uint32_t colls, 
 static glex_ret_t finish(struct glexi_ep *ep, enum course course, glex_ret_t refusal, bool locked)
 {
 	if (course == QUEUED)
-		dq_ring(ep->be);
+		nic_dq_ring(ep->be);
 	glexi_unlock(&ep->post_lock, locked);
 	return GLEXI_LIKELY(course != REFUSED) ? GLEX_SUCCESS : refusal;
 }
@@ -274,7 +165,7 @@ static void queue_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 
 	describe_mp(req, &desc);
 	glexi_count(&nep->host.by->tx_mp, 1);
-	dq_push(nep, &desc, req->data, req->len);
+	nic_dq_push(nep, &desc, req->data, req->len);
 }
 
 /* Collective requests that follow on one another are executed together, or what stands behind them would wait. */
@@ -442,7 +333,7 @@ static void put_imm(struct glexi_ep *ep, const struct glex_imm_rdma_req *req, bo
 	describe_imm(req, &desc);
 	glexi_count(&nep->host.by->tx_imm_put, 1);
 	if (!here) {
-		dq_push(nep, &desc, req->data, req->len);
+		nic_dq_push(nep, &desc, req->data, req->len);
 		return;
 	}
 	status = emu_exec(&nep->host, &nep->port, &desc, req->data);
@@ -666,7 +557,7 @@ static void move_rdma(struct glexi_ep *ep, const struct glex_rdma_req *req, bool
 	glexi_count(desc.op == EMU_OP_PUT ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
 	glexi_count(&nep->host.by->tx_bytes, req->len);
 	if (!here) {
-		dq_push(nep, &desc, NULL, 0);
+		nic_dq_push(nep, &desc, NULL, 0);
 		return;
 	}
 	status = emu_exec(&nep->host, &nep->port, &desc, NULL);
@@ -720,23 +611,13 @@ static __attribute__((noinline, cold)) void report_rdma(struct nic_ep *nep, cons
 	nic_report(nep, &desc, status);
 }
 
-/* Both ends of a request are known: the bytes, then the events, as emu_exec would. */
-GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const struct glex_rdma_req *req,
-			     unsigned char *local, unsigned char *remote)
+/* What comes last: the poster's event, and a line about what came to nothing. */
+GLEXI_INLINE void end_usual(struct glexi_ep *ep, const struct glex_rdma_req *req, int status)
 {
 	struct nic_ep *nep = ep->be;
-	bool put = req->type == GLEX_RDMA_TYPE_PUT, event = req->flag & GLEX_FLAG_REMOTE_EVT;
-	uint64_t cookie[2] = {0, 0}; /* not read without an event, which gcc -O1 does not see */
-	int status, raised = EMU_OK;
+	uint64_t cookie[2];
+	int raised = EMU_OK;
 
-	nic_take_event(cookie, &req->rmt_evt, event);
-	glexi_count(put ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
-	glexi_count(&nep->host.by->tx_bytes, req->len);
-	glexi_count(&nep->host.by->by_map, 1);
-	status = emu_put_data(&nep->host, event ? to : NULL, put ? remote : local, put ? local : remote, req->len,
-			      cookie);
-	if (event)
-		nic_expect_answer(ep, &to->eq);
 	if (req->flag & GLEX_FLAG_LOCAL_EVT) {
 		nic_take_event(cookie, &req->local_evt, true);
 		raised = emu_is_open(&nep->port) ? emu_put_event(&nep->host, &nep->port, cookie)
@@ -746,6 +627,55 @@ GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const st
 		status = raised;
 	if (GLEXI_UNLIKELY(status != EMU_OK))
 		report_rdma(nep, req, status);
+}
+
+/* Both ends of a request are known: the bytes, then the events, as emu_exec would. */
+GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const struct glex_rdma_req *req,
+			     unsigned char *local, unsigned char *remote)
+{
+	struct nic_ep *nep = ep->be;
+	bool put = req->type == GLEX_RDMA_TYPE_PUT, event = req->flag & GLEX_FLAG_REMOTE_EVT;
+	uint64_t cookie[2] = {0, 0}; /* not read without an event, which gcc -O1 does not see */
+	int status;
+
+	nic_take_event(cookie, &req->rmt_evt, event);
+	glexi_count(put ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
+	glexi_count(&nep->host.by->tx_bytes, req->len);
+	glexi_count(&nep->host.by->by_map, 1);
+	status = emu_put_data(&nep->host, event ? to : NULL, put ? remote : local, put ? local : remote, req->len,
+			      cookie);
+	if (event)
+		nic_expect_answer(ep, &to->eq);
+	end_usual(ep, req, status);
+}
+
+bool nic_move_away(struct glexi_ep *ep, struct emu_vport *to, const struct glex_rdma_req *req,
+		   const struct emu_known *local)
+{
+	struct nic_ep *nep = ep->be;
+	bool put = req->type == GLEX_RDMA_TYPE_PUT;
+	const struct emu_away *away = emu_recall_away(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v, req->rmt_offset,
+						      req->len, req->rmt_key, put ? GLEX_MEM_WRITE : GLEX_MEM_READ);
+	uint64_t cookie[2];
+	int status;
+
+	if (!away)
+		return false;
+	glexi_count(put ? &nep->host.by->tx_put : &nep->host.by->tx_get, 1);
+	glexi_count(&nep->host.by->tx_bytes, req->len);
+	status = emu_status_of(
+		emu_move_away(&nep->host, away, req->rmt_offset, local->base + req->local_offset, req->len, put));
+	if (GLEXI_UNLIKELY(status != EMU_OK)) {
+		report_rdma(nep, req, status);
+		return true;
+	}
+	if (req->flag & GLEX_FLAG_REMOTE_EVT) {
+		nic_take_event(cookie, &req->rmt_evt, true);
+		status = emu_put_event(&nep->host, to, cookie);
+		nic_expect_answer(ep, &to->eq);
+	}
+	end_usual(ep, req, status);
+	return true;
 }
 
 /* The usual case; false: nothing has happened. */
@@ -766,7 +696,7 @@ GLEXI_INLINE bool rdma_usual(struct glexi_ep *ep, const struct glex_rdma_req *re
 	}
 	if (GLEXI_LIKELY(remote && local))
 		move_usual(ep, to, req, local->base + req->local_offset, remote->base + req->rmt_offset);
-	else
+	else if (!local || !nic_move_away(ep, to, req, local))
 		to = NULL;
 	glexi_unlock(&ep->post_lock, locked);
 	return to != NULL;

@@ -164,6 +164,10 @@ GLEXI_INLINE bool rdma_track(struct glexi_ep *ep, const struct glex_rdma_req *re
 	return true;
 }
 
+/* The same where the other end is reached by attach; in post.c. */
+bool nic_move_away(struct glexi_ep *ep, struct emu_vport *to, const struct glex_rdma_req *req,
+		   const struct emu_known *local);
+
 /* The same beside it, between regions seen before. */
 GLEXI_INLINE bool rdma_quiet(struct glexi_ep *ep, const struct glex_rdma_req *req)
 {
@@ -178,7 +182,7 @@ GLEXI_INLINE bool rdma_quiet(struct glexi_ep *ep, const struct glex_rdma_req *re
 				   req->rmt_key, access);
 	local = emu_recall_local(&nep->host, req->local_mh.v, ep->addr.v, req->local_offset, req->len);
 	if (!remote || !local)
-		return false;
+		return local && nic_move_away(ep, to, req, local);
 	if (track_turns(&nep->track, req->local_mh.v, req->rmt_mh.v))
 		nic_track_lay(&nep->track, to, req->rmt_ep_addr.v, remote, local);
 	rdma_counted(nep, req, remote->base, local->base);

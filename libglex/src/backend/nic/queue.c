@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * queue.c - the descriptor queue of an endpoint, for requests that glexd's DMA engine
+ * executes; and what became of requests that came to nothing, whoever executed them.
+ * The poster's side (post.c), under the endpoint's post lock.
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "backend/nic/nic.h"
+#include "cfg/log.h"
+#include "emulator/host/futex.h"
+#include "emulator/nic/exec.h"
+
+/* ---- asynchronous errors -------------------------------------------------- */
+
+static __attribute__((noinline, cold)) void tell(struct nic_ep *nep, uint32_t op, int status, glex_ep_addr_t dst)
+{
+	glexi_count(&nep->host.by->tx_error, 1);
+	glexi_error_once((uint64_t)status << 56 ^ dst.v,
+			 "%s from NIC %u endpoint %u to NIC %u endpoint %u came to nothing: status %d, %s%s",
+			 glex_error_req_opcode_str((enum glex_err_req_op)op), nep->port.port->nic_id,
+			 nep->port.port->ep_num, dst.nic_id, dst.ep_num, status,
+			 glex_error_req_status_str((enum glex_err_req_status)status),
+			 glexi_error_req_cure((enum glex_err_req_status)status));
+}
+
+/*
+ * Errors that the DMA engine found, or who executed a collective request, are put
+ * on stderr by the owner, when it next posts such.  What the program has polled by then it knows.
+ */
+void nic_tell_errors(struct nic_ep *nep)
+{
+	uint32_t polled = glexi_queue_read(&nep->ep->err);
+	struct emu_err_slot *slot;
+
+	if (GLEXI_UNLIKELY((int32_t)(polled - nep->err_logged) > 0))
+		nep->err_logged = polled;
+	while (GLEXI_UNLIKELY((slot = emu_ring_peek(&nep->port.err, nep->err_logged)) != NULL)) {
+		glex_ep_addr_t dst = {.ep_num = (uint16_t)slot->rmt_ep_num};
+
+		dst.nic_id = slot->rmt_nic_id;
+		if (!(slot->flags & EMU_SLOT_DISCARDED))
+			tell(nep, slot->op, (int)slot->status, dst);
+		nep->err_logged++;
+	}
+}
+
+__attribute__((noinline, cold)) void nic_report(struct nic_ep *nep, const struct emu_desc *desc, int status)
+{
+	glex_ep_addr_t dst = {.v = desc->dst};
+
+	nic_tell_errors(nep); /* of collective requests */
+	emu_report(&nep->host, &nep->port, desc, status);
+	if (nep->shuffle.window)
+		return; /* the engine reports at the same time: nic_tell_errors has them in order */
+	tell(nep, emu_err_op(desc->op), status, dst);
+	nep->err_logged++;
+}
+
+/* ---- the descriptor queue of NORMAL endpoints ------------------------------ */
+
+uint32_t nic_dq_used(const struct nic_ep *nep)
+{
+	struct emu_ring_ctl *ctl = &nep->port.port->dq;
+	uint32_t tail = emu_low(atomic_load_explicit(&ctl->tail, memory_order_relaxed)); /* relaxed: ours */
+
+	return tail + nep->dq_filled - atomic_load_explicit(&ctl->head, memory_order_acquire); /* DQ-A2 */
+}
+
+void nic_dq_push(struct nic_ep *nep, const struct emu_desc *desc, const void *imm, uint32_t imm_len)
+{
+	struct emu_ring_ctl *ctl = &nep->port.port->dq;
+	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
+	struct emu_desc *slot = &nep->port.dq[(emu_low(tail) + nep->dq_filled) & nep->port.dq_mask];
+
+	memcpy(slot, desc, offsetof(struct emu_desc, imm));
+	if (imm_len)
+		memcpy(slot->imm, imm, imm_len);
+	nep->dq_filled++;
+}
+
+void nic_dq_ring(struct nic_ep *nep)
+{
+	struct emu_ring_ctl *ctl = &nep->port.port->dq;
+	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
+	struct emu_engine *engine = nep->dev->engine;
+
+	if (nep->dq_filled == 0)
+		return;
+	atomic_store_explicit(&ctl->tail, (uint64_t)(emu_low(tail) + nep->dq_filled), memory_order_release); /* DQ-R1 */
+	nep->dq_filled = 0;
+	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, emu_dma_bit(nep->port.port->ep_num),
+				 memory_order_seq_cst);			  /* DQ-R3 */
+	if (!atomic_load_explicit(&engine->asleep, memory_order_seq_cst)) /* DQ-A4 */
+		return;
+	atomic_fetch_add_explicit(&engine->bell, 1, memory_order_relaxed); /* relaxed: the kernel compares it */
+	emu_futex_wake(&engine->bell);
+}
+
+#define COLL_PATIENCE (1u << 20) /* yields, some seconds: who executes for us may be stopped */
+
+bool nic_drain(struct glexi_ep *ep)
+{
+	struct nic_ep *nep = ep->be;
+	uint32_t turns = 0;
+
+	while ((nep->port.dq && nic_dq_used(nep) != 0) || (turns < COLL_PATIENCE && !nic_coll_drained(nep))) {
+		if (++turns % 1024 == 0 && glexi_device_check(ep->dev) != GLEX_SUCCESS)
+			return false;
+		sched_yield();
+	}
+	nic_tell_errors(nep); /* there will be no next post */
+	return true;
+}
