@@ -34,6 +34,7 @@ emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/glexd.h \
 	emulator/glexd/segment.c \
 	emulator/glexd/session.c \
+	emulator/glexd/stock.c \
 	emulator/glexd/control.c \
 	emulator/glexd/node.c \
 	emulator/glexd/intr.c \

@@ -35,6 +35,14 @@ struct segment {
 	uint64_t size;
 };
 
+/* Kept for who asks next; see stock.c. */
+enum stock_kind { STOCK_NIC, STOCK_PORT, STOCK_KINDS };
+
+struct stock {
+	struct segment seg;
+	uint64_t wanted; /* bytes: what was asked for last; 0: nothing */
+};
+
 struct session {
 	LIST_ENTRY(session) link;
 	struct glexd *glexd;
@@ -113,6 +121,9 @@ struct glexd {
 	struct shared *shared;
 	uint32_t shared_room;
 
+	struct stock stock[STOCK_KINDS];
+	struct event *restock; /* timer: nobody has asked for anything for a while */
+
 	struct segment engine_seg;
 	struct emu_engine *engine;
 	struct emu_host host; /* the DMA thread's */
@@ -122,9 +133,17 @@ struct glexd {
 	struct numa *numa; /* NULL: nothing is placed */
 };
 
-/* segment.c: memory, of whole pages.  0 or -1 with errno; a failure is logged with what it was for. */
+/* segment.c: memory, of whole pages.  0 or -1 with errno; a failure is logged with what it was for, or NULL: not. */
 int segment_create(struct segment *seg, const char *what, uint64_t size);
 void segment_destroy(struct segment *seg);
+uint64_t segment_round(uint64_t size); /* to whole pages */
+
+/* stock.c: the same at once, if there is one of that size. */
+void stock_start(struct glexd *glexd);
+void stock_stop(struct glexd *glexd);
+void stock_want(struct glexd *glexd, enum stock_kind kind, uint64_t size);
+int stock_take(struct glexd *glexd, enum stock_kind kind, struct segment *seg, const char *what, uint64_t size);
+bool stock_give_up(struct glexd *glexd); /* false: there was nothing */
 
 /* node.c: NICs, ports, shared objects.  All with the lock held.  Return enum emu_ctl_status. */
 int node_get(struct glexd *glexd, uint32_t nic_id, struct node **node_p); /* creates it */
@@ -175,7 +194,7 @@ void numa_stop(struct glexd *glexd);
 void numa_client_in(struct session *session);
 void numa_client_out(struct session *session);
 /* Between the two, memory comes from where the owner's cores are. */
-void numa_memory_of(const struct session *owner);
+bool numa_memory_of(const struct session *owner); /* false: it is all the same */
 void numa_memory_anywhere(struct glexd *glexd);
 
 /* dma.c: the engine.  0 or -1 with errno. */

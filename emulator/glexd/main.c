@@ -228,6 +228,17 @@ static int make_engine(struct glexd *glexd)
 	return 0;
 }
 
+/* What most first clients ask for. */
+static void want_usual(struct glexd *glexd)
+{
+	const struct emu_vport_shape shape = {.mpq_capacity = EMU_DEF_MPQ,
+					      .eq_capacity = EMU_DEF_EQ,
+					      .dq_capacity = glexd->engine->reorder ? EMU_DEF_DQ : 0};
+
+	stock_want(glexd, STOCK_NIC, EMU_NIC_SIZE(glexd->host.model));
+	stock_want(glexd, STOCK_PORT, emu_vport_size(&shape));
+}
+
 static int set_up(struct glexd *glexd)
 {
 	static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
@@ -249,8 +260,10 @@ static int set_up(struct glexd *glexd)
 	}
 	if (glexd->private)
 		event_add(glexd->leave, &first);
+	stock_start(glexd);
 	if (dma_start(glexd) < 0)
 		return -1;
+	want_usual(glexd);
 	numa_start(glexd);
 	return 0;
 }
@@ -267,6 +280,7 @@ static void serve(struct glexd *glexd)
 	dma_stop(glexd);
 	while (!LIST_EMPTY(&glexd->sessions))
 		session_end(LIST_FIRST(&glexd->sessions), "glexd ends");
+	stock_stop(glexd);
 }
 
 /* A client costs two, an endpoint and a shared object one each: the usual 1024 do not take a node far. */

@@ -55,7 +55,8 @@ int node_get(struct glexd *glexd, uint32_t nic_id, struct node **node_p)
 		if (grow(&glexd->nodes, &glexd->node_room, nic_id, sizeof(glexd->nodes[0])) < 0)
 			return EMU_CTL_NO_MEMORY;
 		node = calloc(1, sizeof(*node));
-		if (!node || segment_create(&node->seg, "a NIC's memory table", EMU_NIC_SIZE(glexd->host.model)) < 0) {
+		if (!node || stock_take(glexd, STOCK_NIC, &node->seg, "a NIC's memory table",
+					EMU_NIC_SIZE(glexd->host.model)) < 0) {
 			free(node);
 			return EMU_CTL_NO_MEMORY;
 		}
@@ -112,6 +113,22 @@ static bool is_capacity(uint32_t n, uint32_t max)
 	return n != 0 && n <= max && (n & (n - 1)) == 0;
 }
 
+/* What is kept lies anywhere. */
+static int make_queues(struct port *port, uint64_t size)
+{
+	static const char what[] = "an endpoint's queues";
+	struct glexd *glexd = port->owner->glexd;
+	int made, error;
+
+	if (!numa_memory_of(port->owner))
+		return stock_take(glexd, STOCK_PORT, &port->seg, what, size);
+	made = segment_create(&port->seg, what, size);
+	error = errno;
+	numa_memory_anywhere(glexd);
+	errno = error;
+	return made;
+}
+
 static int make_port(struct port *port, const struct emu_ctl_port *want)
 {
 	const struct emu_engine *engine = port->owner->glexd->engine;
@@ -126,14 +143,7 @@ static int make_port(struct port *port, const struct emu_ctl_port *want)
 		.eq_capacity = want->eq_capacity,
 		.dq_capacity = want->type == GLEX_EP_TYPE_NORMAL || engine->reorder ? want->dq_capacity : 0,
 	};
-	int made, error;
-
-	numa_memory_of(port->owner);
-	made = segment_create(&port->seg, "an endpoint's queues", emu_vport_size(&shape));
-	error = errno;
-	numa_memory_anywhere(port->owner->glexd);
-	errno = error;
-	if (made < 0)
+	if (make_queues(port, emu_vport_size(&shape)) < 0)
 		return -1;
 	emu_vport_format(port->seg.base, port->seg.size, &shape);
 	emu_vport_attach(&port->view, port->seg.base, port->seg.size);

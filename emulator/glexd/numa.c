@@ -177,14 +177,14 @@ void numa_stop(struct glexd *glexd)
 	glexd->numa = NULL;
 }
 
-void numa_memory_of(const struct session *owner)
+bool numa_memory_of(const struct session *owner)
 {
 	struct numa *numa = owner->glexd->numa;
 	hwloc_cpuset_t cores;
 	hwloc_obj_t node;
 
 	if (!numa || !numa->topology || !numa->several || !(cores = hwloc_bitmap_alloc()))
-		return;
+		return false;
 	hwloc_cpuset_from_glibc_sched_affinity(numa->topology, cores, &owner->cores, sizeof(owner->cores));
 	node = emu_place_memory(numa->topology, cores, numa->wish);
 	/* Not strictly: a full node is no reason to fail. */
@@ -192,6 +192,7 @@ void numa_memory_of(const struct session *owner)
 				      HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET) < 0)
 		glexi_debug("queues cannot be put on node %u: %s", node->os_index, strerror(errno));
 	hwloc_bitmap_free(cores);
+	return true;
 }
 
 void numa_memory_anywhere(struct glexd *glexd)
@@ -225,9 +226,10 @@ void numa_stop(struct glexd *glexd)
 	(void)glexd;
 }
 
-void numa_memory_of(const struct session *owner)
+bool numa_memory_of(const struct session *owner)
 {
 	(void)owner;
+	return false;
 }
 
 void numa_memory_anywhere(struct glexd *glexd)

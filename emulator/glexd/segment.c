@@ -16,6 +16,8 @@
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
 
+#define POPULATE_MAX (8u << 20) /* bytes; one fault a page takes four times as long, and who asked waits */
+
 /* Which limit is in the way. */
 static const char *hint(int error, bool mapping)
 {
@@ -26,19 +28,26 @@ static const char *hint(int error, bool mapping)
 
 static int fail(struct segment *seg, const char *what, const char *step, bool mapping, int error)
 {
-	glexi_error("%s for %s failed: %llu KiB: %s; see %s", step, what, (unsigned long long)(seg->size / 1024),
-		    strerror(error), hint(error, mapping));
+	if (what)
+		glexi_error("%s for %s failed: %llu KiB: %s; see %s", step, what,
+			    (unsigned long long)(seg->size / 1024), strerror(error), hint(error, mapping));
 	segment_destroy(seg);
 	errno = error;
 	return -1;
 }
 
-int segment_create(struct segment *seg, const char *what, uint64_t size)
+uint64_t segment_round(uint64_t size)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) / page * page;
+}
+
+int segment_create(struct segment *seg, const char *what, uint64_t size)
+{
 	int error;
 
-	size = (size + page - 1) / page * page;
+	size = segment_round(size);
 	seg->base = NULL;
 	seg->size = size;
 	seg->fd = memfd_create("glex", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -49,7 +58,8 @@ int segment_create(struct segment *seg, const char *what, uint64_t size)
 		return fail(seg, what, "allocating shared memory", false, error);
 	if (fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return fail(seg, what, "sealing shared memory", false, errno);
-	seg->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, 0);
+	seg->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | (size <= POPULATE_MAX ? MAP_POPULATE : 0),
+			 seg->fd, 0);
 	if (seg->base == MAP_FAILED) {
 		seg->base = NULL;
 		return fail(seg, what, "mapping shared memory", true, errno);

@@ -72,6 +72,8 @@ static void give_back(struct session *session)
  */
 static void stop_accepting(struct glexd *glexd)
 {
+	if (stock_give_up(glexd))
+		return;
 	glexi_warn_once(0, "no descriptors left: new processes have to wait; see ulimit -n");
 	glexd->full = true;
 	event_del(glexd->acceptor);

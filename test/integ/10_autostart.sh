@@ -22,9 +22,18 @@ result $? "all_well__nothing_is_printed"
 
 # The starter's output must not be held open by the glexd it started.
 start=$SECONDS
-text=$(GLEX_LINGER=20s "$client" hello 2>&1)
+text=$(GLEX_LINGER=20s GLEX_NODE=0 "$client" hello 2>&1)
 [ -z "$text" ] && [ $((SECONDS - start)) -lt 15 ] && one_glexd
 result $? "linger__glexd_stays_but_nobody_waits_for_it"
+
+# Its own segment, a node's, and one of each kind for who comes next.
+keeps() {
+	[ "$(find "/proc/$(glexds)/fd" -lname '*memfd:glex*' | wc -l)" = "$1" ]
+}
+within 10 keeps 4
+result $? "linger__a_nic_and_an_endpoint_are_kept_ready"
+GLEX_NODE=0 "$client" hello >"$work/out" 2>"$work/err" && within 10 keeps 4
+result $? "linger__what_was_taken_is_made_anew"
 
 kill -TERM "$(glexds)"
 within 10 no_glexd && no_socket
