@@ -15,10 +15,10 @@
 #include "emulator/host/clock.h"
 #include "emulator/nic/copy.h"
 
-#define LONGEST	   (1u << 20) /* longer ones are copied as this one is */
-#define LOOKS	   5
-#define LOOK_BYTES (128u << 10) /* copied in one look, at least once */
-#define BETTER_BY  0.95
+#define LONGEST	   (256u << 10) /* longer ones are copied as this one is: there it is the memory that counts */
+#define LOOKS	   8
+#define LOOK_BYTES (64u << 10) /* copied in one look, at least once */
+#define BETTER_BY  0.99
 
 static uint64_t look(enum emu_copier copier, unsigned char *dst, const unsigned char *src, uint32_t len)
 {
@@ -76,9 +76,9 @@ void emu_pick_copiers(struct emu_engine *engine)
 	for (uint32_t k = 0; k < EMU_COPY_CLASSES; k++) {
 		uint32_t len = EMU_COPY_CLASS_MIN << k;
 
-		/* In the middle of the class; every second class. */
-		if (k % 2 == 0 && len + len / 2 <= LONGEST)
-			pick = best_for(room + LONGEST, room, len + len / 2);
+		/* Powers of two are what is copied most. */
+		if (len <= LONGEST)
+			pick = best_for(room + LONGEST, room, len);
 		picks = emu_copy_pick(picks, k, pick);
 	}
 	munmap(room, 2 * LONGEST);

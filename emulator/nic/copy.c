@@ -4,8 +4,10 @@
  *
  * The loops store the first vector as it lies, go on at the next aligned one, and
  * end with ever smaller parts, so that no other store lies in two lines: a byte may
- * be stored twice, with the same value.  Four loads come before four stores, so that
- * loads do not wait for stores that only look as if they met (equal low twelve bits).
+ * be stored twice, with the same value.  Loads come before stores in groups, so that
+ * they do not wait for stores that only look as if they met (equal low twelve bits).
+ * What is aligned and of a round length has few turns and hardly a branch: where
+ * another thread has half of the processor, a copy of some KiB waits for those too.
  * No state; what the processor has is looked up at each call, or once by who keeps
  * the ways (emu_copy_ways), for the picks come from another process.
  */
@@ -68,25 +70,74 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 	copy_last(dst + len, src + len);
 }
 
+#define LOAD(vec, i)	 (*(const vec *)(const void *)(src + (i) * sizeof(vec)))
+#define STORE(vec, i, x) (*(vec *)(void *)(dst + (i) * sizeof(vec)) = (x))
+
+#define COPY1(vec)                                                                                                     \
+	do {                                                                                                           \
+		STORE(vec, 0, LOAD(vec, 0));                                                                           \
+		dst += sizeof(vec);                                                                                    \
+		src += sizeof(vec);                                                                                    \
+	} while (0)
+
+#define COPY4(vec)                                                                                                     \
+	do {                                                                                                           \
+		vec a_ = LOAD(vec, 0), b_ = LOAD(vec, 1), c_ = LOAD(vec, 2), d_ = LOAD(vec, 3);                        \
+                                                                                                                       \
+		STORE(vec, 0, a_);                                                                                     \
+		STORE(vec, 1, b_);                                                                                     \
+		STORE(vec, 2, c_);                                                                                     \
+		STORE(vec, 3, d_);                                                                                     \
+		dst += 4 * sizeof(vec);                                                                                \
+		src += 4 * sizeof(vec);                                                                                \
+	} while (0)
+
+#define COPY7(vec)                                                                                                     \
+	do {                                                                                                           \
+		vec a_ = LOAD(vec, 0), b_ = LOAD(vec, 1), c_ = LOAD(vec, 2), d_ = LOAD(vec, 3);                        \
+		vec e_ = LOAD(vec, 4), f_ = LOAD(vec, 5), g_ = LOAD(vec, 6);                                           \
+                                                                                                                       \
+		STORE(vec, 0, a_);                                                                                     \
+		STORE(vec, 1, b_);                                                                                     \
+		STORE(vec, 2, c_);                                                                                     \
+		STORE(vec, 3, d_);                                                                                     \
+		STORE(vec, 4, e_);                                                                                     \
+		STORE(vec, 5, f_);                                                                                     \
+		STORE(vec, 6, g_);                                                                                     \
+		dst += 7 * sizeof(vec);                                                                                \
+		src += 7 * sizeof(vec);                                                                                \
+	} while (0)
+
+/* Not COPY7 and COPY1: all loads before all stores. */
+#define COPY8(vec)                                                                                                     \
+	do {                                                                                                           \
+		vec last_ = LOAD(vec, 7);                                                                              \
+                                                                                                                       \
+		COPY7(vec);                                                                                            \
+		STORE(vec, 0, last_);                                                                                  \
+		dst += sizeof(vec);                                                                                    \
+		src += sizeof(vec);                                                                                    \
+	} while (0)
+
 #define VECTOR_COPY(name, isa, vec)                                                                                    \
-	__attribute__((target(isa))) static void name(unsigned char *dst, const unsigned char *src, uint64_t len)      \
+	__attribute__((target(isa), aligned(64))) static void name(unsigned char *dst, const unsigned char *src,       \
+								   uint64_t len)                                       \
 	{                                                                                                              \
 		const uint64_t v = sizeof(vec), skip = v - (uintptr_t)dst % v;                                         \
                                                                                                                        \
-		*(vec *)(void *)dst = *(const vec *)(const void *)src;                                                 \
-		len -= 8;                                                                                              \
-		for (dst += skip, src += skip, len -= skip; len >= 4 * v; dst += 4 * v, src += 4 * v, len -= 4 * v) {  \
-			vec a = *(const vec *)(const void *)src, b = *(const vec *)(const void *)(src + v);            \
-			vec c = *(const vec *)(const void *)(src + 2 * v);                                             \
-			vec d = *(const vec *)(const void *)(src + 3 * v);                                             \
-                                                                                                                       \
-			*(vec *)(void *)dst = a;                                                                       \
-			*(vec *)(void *)(dst + v) = b;                                                                 \
-			*(vec *)(void *)(dst + 2 * v) = c;                                                             \
-			*(vec *)(void *)(dst + 3 * v) = d;                                                             \
+		if (((uintptr_t)dst % v | len % (8 * v)) == 0) { /* the usual: straight on */                          \
+			for (const unsigned char *end = src + len - 8 * v; src != end;)                                \
+				COPY8(vec);                                                                            \
+			COPY7(vec);                                                                                    \
+			copy_rest(dst, src, v - 8);                                                                    \
+			return;                                                                                        \
 		}                                                                                                      \
-		for (; len >= v; dst += v, src += v, len -= v)                                                         \
-			*(vec *)(void *)dst = *(const vec *)(const void *)src;                                         \
+		STORE(vec, 0, LOAD(vec, 0));                                                                           \
+		len -= 8;                                                                                              \
+		for (dst += skip, src += skip, len -= skip; len >= 4 * v; len -= 4 * v)                                \
+			COPY4(vec);                                                                                    \
+		for (; len >= v; len -= v)                                                                             \
+			COPY1(vec);                                                                                    \
 		copy_rest(dst, src, len);                                                                              \
 	}
 
