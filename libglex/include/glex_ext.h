@@ -385,7 +385,7 @@ glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *
 
 enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_DIRECT = 2 };
 
-#define GLEX_GROUP_DIRECT_MAX 16		   /* members */
+#define GLEX_GROUP_DIRECT_MAX 64		   /* members */
 #define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast */
 
 /*
@@ -416,8 +416,8 @@ struct glex_group_card {
  * card to all others by whatever means, and joins with all n cards, in the same
  * order, shape and degree everywhere (degree 0: 8).  After the last member has
  * joined they may begin; a member must not begin before all have opened.
- * GLEX_GROUP_DIRECT: no tree, members write into each other's memory, up to GLEX_GROUP_DIRECT_MAX; what sends nothing
- * back (a broadcast's root, those others than a reduction's root) need not wait for anybody.
+ * GLEX_GROUP_DIRECT: no tree, members write into each other's memory, up to GLEX_GROUP_DIRECT_MAX; who is sent nothing
+ * (a broadcast's root, of up to 16 members those others than a reduction's root) need not wait for anybody.
  * One thread at a time uses a group.
  * glex_group_open: as glex_create_ep and glex_register_mem.
  * glex_group_join: GLEX_INVALID_PARAM: no such tree, joined already, or not our card at `me`;

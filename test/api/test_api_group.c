@@ -3,14 +3,16 @@
  * test_api_group.c - barrier, broadcast and reductions of a group: every root,
  * shape and degree; what is refused; a member that computes, or dies.
  */
+#include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "test/lib/seccomp.h"
 #include "test/lib/side.h"
 
-#define MAX 8
+#define MAX 64
 
 /* ---- trees ---------------------------------------------------------------------------- */
 
@@ -72,6 +74,7 @@ struct crowd {
 	enum glex_ep_type type;
 	bool tests;	   /* it does not wait, but looks in */
 	bool unregistered; /* the board is all that it can register */
+	bool shuffled;	   /* out of order */
 };
 
 static glex_device_handle_t dev;
@@ -81,6 +84,10 @@ static void open_group(struct glex_group_card *card, const struct crowd *c)
 {
 	if (c->unregistered)
 		setenv("GLEX_MAX_REGIONS", "1", 1);
+	if (c->shuffled) {
+		setenv("GLEX_REORDER", "16", 1);
+		setenv("GLEX_REORDER_SEED", "7", 1);
+	}
 	OK(glex_open_device(0, &dev));
 	OK(glex_group_open(dev, c->type, &group, card));
 }
@@ -175,16 +182,18 @@ static void spread_long(const struct crowd *c, uint32_t round)
 	free(data);
 }
 
+/* Of many fewer rounds: where they outnumber processors so much each takes long. */
 static void take_part(const struct crowd *c)
 {
-	uint32_t round;
+	uint32_t round, rounds = c->n <= 16 ? 24 : c->n <= 32 ? 9 : 3;
 
-	for (round = 0; round < 24; round++) {
+	for (round = 0; round < rounds; round++) {
 		OK(glex_group_barrier(group));
 		RETURNS(glex_group_barrier(group), GLEX_BUSY);
 		OK(glex_group_wait(group, WAIT_MS));
 		spread(c, round);
-		spread_long(c, round);
+		if (c->n <= 16 || round % 8 < 2)
+			spread_long(c, round);
 		sum_up(c, round, true);
 		sum_up(c, round, false);
 		find_greatest(c, round);
@@ -238,6 +247,31 @@ static void start(struct crowd *c, struct peer *peer, void (*body)(int fd, void 
 	join(c, cards);
 }
 
+/* Members that are processes, and none of them this one. */
+static void start_all(struct crowd *c, struct peer *peer, void (*body)(int fd, void *arg), void *arg)
+{
+	struct glex_group_card cards[MAX];
+	uint32_t i;
+
+	memset(cards, 0, sizeof(cards));
+	for (c->me = 0; c->me < c->n; c->me++)
+		peer[c->me] = peer_start(body, arg);
+	for (i = 0; i < c->n; i++)
+		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
+	for (i = 0; i < c->n; i++)
+		say(peer[i].fd, cards, sizeof(cards));
+}
+
+static void run_all(struct crowd *c, void (*body)(int fd, void *arg))
+{
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start_all(c, peer, body, c);
+	for (i = 0; i < c->n; i++)
+		peer_join(&peer[i]);
+}
+
 static const struct crowd crowds[] = {
 	{.n = 1},
 	{.n = 2, .type = GLEX_EP_TYPE_NORMAL},
@@ -249,6 +283,11 @@ static const struct crowd crowds[] = {
 	{.n = 2, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_NORMAL},
 	{.n = 5, .shape = GLEX_GROUP_DIRECT},
 	{.n = 8, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_EMULATE},
+	{.n = 16, .shape = GLEX_GROUP_DIRECT},
+	{.n = 17, .shape = GLEX_GROUP_DIRECT},
+	{.n = 20, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_NORMAL},
+	{.n = 33, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_EMULATE},
+	{.n = 64, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_EMULATE},
 	{.n = 3, .shape = GLEX_GROUP_DIRECT, .unregistered = true},
 	{.n = 4, .degree = 2, .unregistered = true},
 };
@@ -267,19 +306,46 @@ START_TEST(group__of_processes__all_collectives_from_every_root)
 }
 END_TEST
 
+/* Bytes of the heap in use; 0 where a sanitizer has another one. */
+static size_t heap_used(void)
+{
+	return mallinfo2().uordblks;
+}
+
+/* Beside its endpoints: the board is a page, the rest is the heap's. */
+START_TEST(direct__joined__memory_grows_by_little_more_than_the_cards)
+{
+	static const uint32_t members[] = {2, 8, 16, 32, 64};
+	struct glex_group_card card, cards[GLEX_GROUP_DIRECT_MAX];
+	struct crowd c = {.n = members[_i]};
+	size_t before, used;
+	uint32_t i;
+
+	open_group(&card, &c);
+	for (i = 0; i < c.n; i++)
+		cards[i] = card;
+	before = heap_used();
+	OK(glex_group_join(group, cards, c.n, 0, GLEX_GROUP_DIRECT, 0));
+	used = heap_used() - before;
+	printf("# direct, %u members: 4096 bytes that others reach, %zu of the heap\n", c.n, used);
+	ck_assert_uint_le(used, 1024 + c.n * (sizeof(card) + 24));
+	close_group();
+}
+END_TEST
+
 START_TEST(group__wrong_arguments__invalid)
 {
 	union glex_coll_data_loc units[7];
-	struct glex_group_card card, many[17];
+	struct glex_group_card card, many[GLEX_GROUP_DIRECT_MAX + 1];
 	struct crowd c = {.n = 1};
 	unsigned char data[113];
 	uint32_t i;
 
 	memset(units, 0, sizeof(units));
 	open_group(&card, &c);
-	for (i = 0; i < 17; i++)
+	for (i = 0; i <= GLEX_GROUP_DIRECT_MAX; i++)
 		many[i] = card;
-	RETURNS(glex_group_join(group, many, 17, 0, GLEX_GROUP_DIRECT, 2), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_join(group, many, GLEX_GROUP_DIRECT_MAX + 1, 0, GLEX_GROUP_DIRECT, 2), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, &card, 1, 1, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, &card, 1, 0, GLEX_GROUP_KARY, 33), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, NULL, 1, 0, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
@@ -319,7 +385,7 @@ static void late_member(int fd, void *arg)
 
 START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
 {
-	struct crowd c = {.n = 4, .degree = 1, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
+	struct crowd c = {.n = _i == 2 ? 18 : 4, .degree = 1, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
 	struct peer peer[MAX];
 	uint32_t i;
 
@@ -366,7 +432,7 @@ static void acquainted_member(int fd, void *arg)
 
 START_TEST(direct__joined__asks_glexd_for_no_way_any_more)
 {
-	struct crowd c = {.n = 5, .shape = GLEX_GROUP_DIRECT};
+	struct crowd c = {.n = _i ? 19 : 5, .shape = GLEX_GROUP_DIRECT};
 	struct peer peer[MAX];
 	uint32_t i;
 
@@ -429,7 +495,7 @@ static void slow_member(int fd, void *arg)
 
 START_TEST(direct__one_sends_what_nobody_takes__held_back_and_then_all_there)
 {
-	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT};
+	struct crowd c = {.n = _i ? 17 : 3, .shape = GLEX_GROUP_DIRECT};
 	uint32_t round, held, i;
 	struct peer peer[MAX];
 	unsigned char data[112];
@@ -477,7 +543,7 @@ static void hasty_member(int fd, void *arg)
 	for (round = 0; ret == GLEX_SUCCESS; round++)
 		ret = add_up(c, round, 20);
 	ck_assert_int_eq(ret, GLEX_NO_MP);
-	ck_assert_uint_gt(round, 8);
+	ck_assert_uint_gt(round, 4);
 	ck_assert_uint_lt(round, 256);
 	meet(fd);
 	OK(glex_group_wait(group, WAIT_MS));
@@ -503,6 +569,92 @@ START_TEST(direct__several_send_what_one_does_not_take__held_back_and_then_all_t
 }
 END_TEST
 
+/* Of one line or two, to one or all; whether it came to what it should. */
+static void reduce_some(const struct crowd *c, uint32_t round, uint32_t root, bool all, bool two)
+{
+	uint32_t count = two ? 6 : 1, i, winner = (c->n - 1 + round * (c->n - 1)) % c->n;
+	enum glex_coll_reduce_op op = two ? GLEX_COLL_REDUCE_MAXLOC_UNSIGNED : GLEX_COLL_REDUCE_SUM_UNSIGNED;
+	uint64_t sum = (uint64_t)round * c->n + c->n * (c->n - 1) / 2;
+	union glex_coll_data_loc unit[6];
+
+	memset(unit, 0, sizeof(unit));
+	for (i = 0; i < count; i++) {
+		unit[i].uint64_s.data = two ? (c->me + round) % c->n + i : round + c->me;
+		unit[i].uint64_s.location = c->me;
+	}
+	if (all)
+		OK(glex_group_allreduce(group, unit, count, GLEX_COLL_REDUCE_DATA_BITS_64, op));
+	else
+		OK(glex_group_reduce(group, root, unit, count, GLEX_COLL_REDUCE_DATA_BITS_64, op));
+	OK(glex_group_wait(group, WAIT_MS));
+	for (i = 0; i < count && (all || root == c->me); i++) {
+		SURE(unit[i].uint64_s.data == (two ? c->n - 1 + i : sum));
+		SURE(!two || unit[i].uint64_s.location == winner);
+	}
+}
+
+#define MIXED 1200u
+
+static uint32_t draw(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 10;
+}
+
+/* What and from where is drawn alike everywhere; who is late now and then is not. */
+static void do_many(const struct crowd *c)
+{
+	uint32_t common = c->n, own = c->n + c->me + 1, round, root, len, i;
+	unsigned char data[112];
+
+	for (round = 0; round < MIXED; round++) {
+		uint32_t what = draw(&common) % 8, two = draw(&common) % 3 == 0;
+
+		root = draw(&common) % 4 ? draw(&common) % c->n : c->n - 1;
+		for (i = draw(&own) % 32 ? 0 : draw(&own) % 64; i > 0; i--)
+			sched_yield();
+		if (what == 0) {
+			OK(glex_group_barrier(group));
+			OK(glex_group_wait(group, WAIT_MS));
+		} else if (what < 4) {
+			len = two ? 112 : 8;
+			memset(data, 0, sizeof(data));
+			if (c->me == root)
+				fill(data, len, round);
+			OK(glex_group_bcast(group, root, data, len));
+			OK(glex_group_wait(group, WAIT_MS));
+			expect_filled(data, len, round);
+		} else {
+			reduce_some(c, round, root, what < 6, two);
+		}
+	}
+}
+
+static void busy_member(int fd, void *arg)
+{
+	meet_all(fd, arg);
+	do_many(arg);
+	close_group(); /* others may not have ended yet */
+}
+
+static const struct crowd mixed[] = {
+	{.n = 2, .shape = GLEX_GROUP_DIRECT},
+	{.n = 3, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_NORMAL},
+	{.n = 7, .shape = GLEX_GROUP_DIRECT},
+	{.n = 16, .shape = GLEX_GROUP_DIRECT},
+	{.n = 18, .shape = GLEX_GROUP_DIRECT},
+	{.n = 6, .shape = GLEX_GROUP_DIRECT, .shuffled = true},
+	{.n = 17, .shape = GLEX_GROUP_DIRECT, .shuffled = true},
+};
+
+START_TEST(direct__any_mixture_of_collectives__none_lost_and_none_mixed)
+{
+	struct crowd c = mixed[_i];
+
+	run_all(&c, busy_member);
+}
+END_TEST
+
 static void other_member(int fd, void *arg)
 {
 	meet_all(fd, arg);
@@ -513,7 +665,7 @@ static void other_member(int fd, void *arg)
 
 START_TEST(direct__others_begin_something_else__all_learn_it)
 {
-	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT};
+	struct crowd c = {.n = _i ? 18 : 3, .shape = GLEX_GROUP_DIRECT};
 	union glex_coll_data_loc unit = {.uint64_s = {.data = 1}};
 	struct peer peer[MAX];
 	uint32_t i;
@@ -550,23 +702,29 @@ static void secluded_member(int fd, void *arg)
 START_TEST(bcast_long__out_of_reach__who_needs_to_know_does_and_the_group_goes_on)
 {
 	struct crowd c = {.n = 3, .degree = 2, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
-	struct glex_group_card cards[MAX];
-	struct peer peer[MAX];
-	uint32_t i;
 
-	memset(cards, 0, sizeof(cards));
-	for (c.me = 0; c.me < c.n; c.me++)
-		peer[c.me] = peer_start(secluded_member, &c);
-	for (i = 0; i < c.n; i++)
-		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
-	for (i = 0; i < c.n; i++)
-		say(peer[i].fd, cards, sizeof(cards));
-	for (i = 0; i < c.n; i++)
-		peer_join(&peer[i]);
+	run_all(&c, secluded_member);
 }
 END_TEST
 
-#define DOOMED 2u
+/* Who, and of how many: the first of all, the first of a team, one among others. */
+struct death {
+	struct crowd crowd;
+	uint32_t doomed;
+};
+
+static const struct death deaths[] = {
+	{{.n = 6, .degree = 2}, 2},
+	{{.n = 6, .degree = 2, .shape = GLEX_GROUP_KNOMIAL}, 2},
+	{{.n = 6, .shape = GLEX_GROUP_DIRECT}, 2},
+	{{.n = 6, .degree = 2, .tests = true}, 2},
+	{{.n = 6, .degree = 2, .shape = GLEX_GROUP_KNOMIAL, .tests = true}, 2},
+	{{.n = 6, .shape = GLEX_GROUP_DIRECT, .tests = true}, 2},
+	{{.n = 20, .shape = GLEX_GROUP_DIRECT}, 8},
+	{{.n = 20, .shape = GLEX_GROUP_DIRECT}, 19},
+	{{.n = 6, .shape = GLEX_GROUP_DIRECT}, 0},
+	{{.n = 20, .shape = GLEX_GROUP_DIRECT}, 0},
+};
 
 /* Until it ends, or is known never to: waiting, or looking in now and then. */
 static glex_ret_t wait_or_test(bool tests)
@@ -579,15 +737,17 @@ static glex_ret_t wait_or_test(bool tests)
 	return ret;
 }
 
+/* In processes of their own all, so that any of them may die. */
 static void doomed_member(int fd, void *arg)
 {
-	const struct crowd *c = arg;
+	const struct death *death = arg;
+	const struct crowd *c = &death->crowd;
 
 	meet_all(fd, c);
 	OK(glex_group_barrier(group));
 	OK(glex_group_wait(group, WAIT_MS));
 	meet(fd);
-	if (c->me == DOOMED)
+	if (c->me == death->doomed)
 		hear(fd, &(char){0}, 1); /* nothing, ever */
 	OK(glex_group_barrier(group));
 	RETURNS(wait_or_test(c->tests), GLEX_SYS_ERR);
@@ -598,22 +758,18 @@ static void doomed_member(int fd, void *arg)
 
 START_TEST(group__a_member_dies__all_others_learn_it)
 {
-	struct crowd c = {.n = 6, .degree = 2, .shape = (enum glex_group_shape)(_i % 3), .tests = _i / 3};
+	struct death death = deaths[_i];
+	struct crowd *c = &death.crowd;
 	struct peer peer[MAX];
 	uint32_t i;
 
-	start(&c, peer, doomed_member);
-	OK(glex_group_barrier(group));
-	OK(glex_group_wait(group, WAIT_MS));
-	for (i = 1; i < c.n; i++)
+	start_all(c, peer, doomed_member, &death);
+	for (i = 0; i < c->n; i++)
 		meet(peer[i].fd);
-	peer_kill(&peer[DOOMED]);
-	OK(glex_group_barrier(group));
-	RETURNS(wait_or_test(c.tests), GLEX_SYS_ERR);
-	for (i = 1; i < c.n; i++)
-		if (i != DOOMED)
+	peer_kill(&peer[death.doomed]);
+	for (i = 0; i < c->n; i++)
+		if (i != death.doomed)
 			peer_join(&peer[i]);
-	close_group();
 }
 END_TEST
 
@@ -627,14 +783,18 @@ int main(void)
 	tcase_add_test(tc, tree__that_cannot_be__invalid);
 	tcase_add_loop_test(tc, group__of_processes__all_collectives_from_every_root, 0,
 			    (int)(sizeof(crowds) / sizeof(crowds[0])));
+	tcase_add_loop_test(tc, direct__joined__memory_grows_by_little_more_than_the_cards, 0, 5);
 	tcase_add_test(tc, group__wrong_arguments__invalid);
-	tcase_add_loop_test(tc, wait__somebody_has_not_begun__no_mp_and_then_success, 0, 2);
-	tcase_add_test(tc, direct__joined__asks_glexd_for_no_way_any_more);
-	tcase_add_test(tc, direct__one_sends_what_nobody_takes__held_back_and_then_all_there);
+	tcase_add_loop_test(tc, wait__somebody_has_not_begun__no_mp_and_then_success, 0, 3);
+	tcase_add_loop_test(tc, direct__joined__asks_glexd_for_no_way_any_more, 0, 2);
+	tcase_add_loop_test(tc, direct__one_sends_what_nobody_takes__held_back_and_then_all_there, 0, 2);
 	tcase_add_test(tc, direct__several_send_what_one_does_not_take__held_back_and_then_all_there);
-	tcase_add_test(tc, direct__others_begin_something_else__all_learn_it);
+	tcase_add_loop_test(tc, direct__any_mixture_of_collectives__none_lost_and_none_mixed, 0,
+			    (int)(sizeof(mixed) / sizeof(mixed[0])));
+	tcase_add_loop_test(tc, direct__others_begin_something_else__all_learn_it, 0, 2);
 	tcase_add_loop_test(tc, bcast_long__out_of_reach__who_needs_to_know_does_and_the_group_goes_on, 0, 2);
-	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0, 6);
+	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0,
+			    (int)(sizeof(deaths) / sizeof(deaths[0])));
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

@@ -201,7 +201,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	ENUM("GLEX_MPI_COLL", mpi_coll, "all", mpi_colls,
 	     "which collectives of MPI the NICs run (barrier, broadcasts that are short or, by GLEX_MPI_COLL_LONG, long, and short reductions): none (off), those among ranks that share no memory, such as one of each node (nodes), or those of any communicator (all); the same in all processes of a job, as all of this name"),
 	ENUM("GLEX_MPI_COLL_SHAPE", mpi_coll_shape, "auto", tree_shapes,
-	     "shape of the tree that a communicator's NICs form; direct, auto: none up to 16 ranks, kary for more, which auto leaves to MPICH where ranks outnumber processors"),
+	     "shape of the tree that a communicator's NICs form; direct, auto: none up to 64 ranks, kary for more, which auto leaves to MPICH where ranks outnumber processors"),
 	UINT("GLEX_MPI_COLL_DEGREE", mpi_coll_degree, "8", 2, 32, "branches",
 	     "children of a member of that tree (kary), or the base of its number's digits (knomial)"),
 	UINT("GLEX_MPI_COLL_AFTER", mpi_coll_after, "100", 1, 1000000000, "calls",

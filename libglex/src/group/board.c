@@ -3,10 +3,9 @@
  * board.c - what members without a tree PUT into each other's boards: direct.h.
  *
  * More than DATA bytes take two lines.  Who only sends in a collective does not learn whether it
- * was read.  Who cannot know that there is room for a line has begun, but does not send yet: he
- * PUTs into `asked` of whom it is for which line must have been ended, who PUTs into his `ended` how
- * far he is when he has come to it.  Whoever asks is there for the answer, and so is who is asked,
- * since he needs what is held back.  Nothing else is PUT to a member who may have left.
+ * was read.  So before one for whose lines there may be no room each member passes a
+ * point: he adds himself to a counter at member 0's board, and whoever does
+ * that last tells all others that all have ended what was before.
  */
 #include "group/direct.h"
 
@@ -25,9 +24,25 @@ static uint32_t words_of(const struct glexi_direct *direct, uint32_t line)
 	return (bytes_of(direct, line) + 7) & ~7u;
 }
 
+static uint32_t index_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
+{
+	uint64_t number = first_of(direct) + line;
+
+	if (kind == RESULT)
+		return (uint32_t)(number % RESULTS);
+	if (direct->teams > 1)
+		number = number * LEVELS + direct->level;
+	return RESULTS + (uint32_t)(number % (OPERANDS / direct->team)) * direct->team + slot;
+}
+
 static uint32_t offset_of(uint32_t index)
 {
-	return (uint32_t)offsetof(struct glexi_board, line) + index * LINE;
+	return (uint32_t)offsetof(struct glexi_board, result) + index * LINE;
+}
+
+static struct line *line_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
+{
+	return (struct line *)(void *)((char *)direct->board + offset_of(index_of(direct, kind, slot, line)));
 }
 
 /* Mostly a word or two, for which a call takes longer. */
@@ -39,14 +54,14 @@ static inline void copy(unsigned char *to, const unsigned char *from, uint32_t l
 		*to++ = *from++;
 }
 
-void glexi_board_unpack(const struct glex_group *group, uint32_t from, void *data)
+void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data)
 {
 	const struct glexi_direct *direct = group->direct;
 	const struct line *line;
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++) {
-		line = &direct->board->line[direct->place[i] + from];
+		line = line_of(direct, kind, slot, i);
 		copy((unsigned char *)data + i * DATA, line->data + DATA - words_of(direct, i), bytes_of(direct, i));
 	}
 }
@@ -61,7 +76,7 @@ void glexi_board_pack(struct glex_group *group, const void *data)
 		     bytes_of(direct, i));
 }
 
-glex_ret_t glexi_board_has(const struct glex_group *group, uint32_t from)
+glex_ret_t glexi_board_has(const struct glex_group *group, enum kind kind, uint32_t slot)
 {
 	const struct glexi_direct *direct = group->direct;
 	uint64_t stamp, want;
@@ -69,7 +84,7 @@ glex_ret_t glexi_board_has(const struct glex_group *group, uint32_t from)
 
 	for (i = 0; i < direct->lines; i++) {
 		/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the line can be read (I3) */
-		stamp = __atomic_load_n(&direct->board->line[direct->place[i] + from].stamp, __ATOMIC_ACQUIRE);
+		stamp = __atomic_load_n(&line_of(direct, kind, slot, i)->stamp, __ATOMIC_ACQUIRE);
 		want = direct->out[i].stamp;
 		if (stamp != want)
 			return stamp >> 24 == want >> 24 ? GLEX_SYS_ERR : GLEX_NO_MP;
@@ -82,9 +97,9 @@ glex_ret_t glexi_board_has_all(const struct glex_group *group)
 	glex_ret_t ret = GLEX_SUCCESS;
 	uint32_t i;
 
-	for (i = group->n; i > 0 && ret == GLEX_SUCCESS; i--)
-		if (i - 1 != group->me)
-			ret = glexi_board_has(group, i);
+	for (i = guests_of(group); i > 0 && ret == GLEX_SUCCESS; i--)
+		if (i - 1 != slot_of(group))
+			ret = glexi_board_has(group, OPERAND, i - 1);
 	return ret;
 }
 
@@ -109,84 +124,71 @@ static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset,
 	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
 }
 
-/* Nothing has been asked for yet, so this changes nothing. */
 void glexi_board_greet(struct glex_group *group)
 {
-	uint32_t i, at = (uint32_t)offsetof(struct glexi_board, asked) + 8 * group->me;
 	uint64_t nothing = 0;
+	uint32_t i;
 
 	for (i = 0; i < group->neighbours; i++)
-		put(group, i, at, &nothing, sizeof(nothing), 0);
+		put(group, i, offsetof(struct glexi_board, greeted), &nothing, sizeof(nothing), 0);
+}
+
+/* Up to where all lines of this kind have been read. */
+static uint64_t known(const struct glexi_direct *direct, enum kind kind)
+{
+	/* relaxed: stronger, pairs with the NIC: what was read before he said so may be overwritten */
+	uint64_t ended = __atomic_load_n(&direct->board->ended, __ATOMIC_ACQUIRE);
+
+	return ended > direct->lag[kind] ? ended : direct->lag[kind];
 }
 
 /* I2 */
-static bool has_room(const struct glex_group *group, uint32_t other, uint64_t number)
+static bool has_room(const struct glexi_direct *direct, enum kind kind, uint64_t number)
 {
-	const struct glexi_direct *direct = group->direct;
-	uint32_t member = other + (other >= group->me);
+	uint64_t lag = direct->lag[kind];
 
-	return direct->lag + direct->window >= number || direct->known[member] + direct->window >= number ||
-	       /* relaxed: stronger, pairs with the NIC: what was read before he said so may be overwritten */
-	       __atomic_load_n(&direct->board->ended[member], __ATOMIC_ACQUIRE) + direct->window >= number;
+	if (lag + direct->window[kind] < number)
+		lag = known(direct, kind);
+	return lag + direct->window[kind] >= number || (kind == OPERAND && lag >= direct->left);
 }
 
-/* For this line of what was begun; GLEX_NO_MP: there is none, and those it is for, up to end, have been asked. */
-static glex_ret_t find_room(struct glex_group *group, uint32_t other, uint32_t end, uint32_t line)
+glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
 {
 	struct glexi_direct *direct = group->direct;
-	uint32_t at = (uint32_t)offsetof(struct glexi_board, asked) + 8 * group->me;
-	uint64_t number = first_of(direct) + line, half = number - 1 - direct->window / 2;
+	uint32_t left, at;
 	glex_ret_t ret;
 
-	if (has_room(group, other, number))
-		return GLEX_SUCCESS;
-	for (; direct->asked < number && other < end; other++) {
-		if (has_room(group, other, number))
-			continue;
-		ret = put(group, other, at, &half, sizeof(half), GLEX_FLAG_FENCE);
-		if (ret != GLEX_SUCCESS)
-			return ret;
-	}
-	direct->asked = number;
-	direct->is_held = true;
-	return GLEX_NO_MP;
-}
-
-glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, uint32_t from)
-{
-	struct glexi_direct *direct = group->direct;
-	uint32_t left;
-	glex_ret_t ret;
-
-	for (; first + direct->to < end; direct->to++, direct->at = 0)
-		for (; direct->at < direct->lines; direct->at++) {
-			ret = find_room(group, first + direct->to, end, direct->at);
-			if (ret != GLEX_SUCCESS)
-				return ret;
-			left = DATA - words_of(direct, direct->at);
-			ret = put(group, first + direct->to, offset_of(direct->place[direct->at] + from) + left,
-				  (unsigned char *)&direct->out[direct->at] + left, LINE - left, 0);
+	direct->is_held = !has_room(direct, kind, direct->seq);
+	if (direct->is_held)
+		return GLEX_NO_MP;
+	for (; direct->at < direct->lines; direct->at++, direct->to = 0) {
+		left = DATA - words_of(direct, direct->at);
+		at = offset_of(index_of(direct, kind, slot_of(group), direct->at)) + left;
+		for (; first + direct->to < end; direct->to++) {
+			ret = put(group, first + direct->to, at, (unsigned char *)&direct->out[direct->at] + left,
+				  LINE - left, 0);
 			if (ret != GLEX_SUCCESS)
 				return ret;
 		}
+	}
 	direct->to = direct->at = 0;
 	return GLEX_SUCCESS;
 }
 
 void glexi_board_lay_out(struct glex_group *group)
 {
-	struct glexi_direct *direct = group->direct;
+	const struct glexi_direct *direct = group->direct;
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
-		direct->board->line[direct->place[i] + 1] = direct->out[i]; /* ordered by the addition */
+		*line_of(direct, OPERAND, slot_of(group), i) = direct->out[i]; /* ordered by the addition */
 }
 
 /* To the same place here, where nobody else writes now. */
 glex_ret_t glexi_board_ask(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	const struct glex_group_card *card = &group->near[0].card;
+	const struct glex_group_card *card = &group->near[place_of(group, host_of(group))].card;
 	struct glex_rdma_req req = {
 		.rmt_ep_addr = card->up,
 		.local_mh = group->mh,
@@ -194,12 +196,12 @@ glex_ret_t glexi_board_ask(struct glex_group *group)
 		.rmt_key = card->key,
 		.type = GLEX_RDMA_TYPE_GET,
 		.local_evt = {.cookie_0 = direct->seq, .cookie_1 = 1},
-		.len = group->n * LINE,
+		.len = guests_of(group) * LINE,
 	};
 	glex_ret_t ret;
 
 	for (; direct->at < direct->lines; direct->at++) {
-		req.local_offset = req.rmt_offset = offset_of(direct->place[direct->at] + 1);
+		req.local_offset = req.rmt_offset = offset_of(index_of(direct, OPERAND, 0, direct->at));
 		req.flag = direct->at + 1 == direct->lines ? GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_FENCE : 0;
 		ret = glex_rdma(group->up, &req, NULL);
 		direct->is_held = ret == GLEX_BUSY;
@@ -211,24 +213,75 @@ glex_ret_t glexi_board_ask(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
+glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old)
+{
+	const struct glex_group_card *card =
+		member == group->me ? &group->card : &group->near[place_of(group, member)].card;
+	struct glex_atomic_req req = {
+		.field_mask = GLEX_ATOMIC_FIELD_TARGET | GLEX_ATOMIC_FIELD_OP,
+		.rmt_ep_addr = card->up,
+		.rmt_mh = card->mh,
+		.rmt_offset = offset,
+		.rmt_key = card->key,
+		.op = GLEX_ATOMIC_ADD,
+		.width = 8,
+		.operand = value,
+	};
+	glex_ret_t ret = glex_atomic(group->down, &req, old);
+
+	group->direct->is_held = ret == GLEX_BUSY;
+	if (ret == GLEX_ACCESS_ERR)
+		return GLEX_SYS_ERR; /* who has died: nobody leaves before all have been there */
+	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
+}
+
 /* ---- room ------------------------------------------------------------------------ */
 
-glex_ret_t glexi_board_tell(struct glex_group *group)
+bool glexi_board_must_pass(const struct glex_group *group, enum kind kind)
+{
+	const struct glexi_direct *direct = group->direct;
+
+	return direct->seq > direct->point[kind] + direct->window[kind] &&
+	       (kind == RESULT || direct->point[kind] < direct->left);
+}
+
+static glex_ret_t tell_all(struct glex_group *group, uint64_t ended)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t ended = direct->stage == OVER ? direct->seq : first_of(direct) - 1, asked;
-	uint32_t i, at = (uint32_t)offsetof(struct glexi_board, ended) + 8 * group->me;
 	glex_ret_t ret;
 
-	for (i = 0; i < group->n; i++) {
-		asked = __atomic_load_n(&direct->board->asked[i], __ATOMIC_RELAXED); /* relaxed: orders nothing */
-		if (asked <= direct->told[i] || asked > ended)
-			continue;
-		ret = put(group, place_of(group, i), at, &ended, sizeof(ended), GLEX_FLAG_FENCE);
-		if (ret == GLEX_SUCCESS)
-			direct->told[i] = asked;
-		else if (ret != GLEX_NO_MP) /* else with the next look */
+	for (; direct->to > 0; direct->to--) {
+		ret = put(group, direct->to - 1, offsetof(struct glexi_board, ended), &ended, sizeof(ended), 0);
+		if (ret != GLEX_SUCCESS)
 			return ret;
 	}
+	direct->lag[OPERAND] = direct->lag[RESULT] = ended;
 	return GLEX_SUCCESS;
+}
+
+glex_ret_t glexi_board_pass(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	uint64_t before = first_of(direct) - 1, old;
+	glex_ret_t ret;
+
+	if (direct->is_last)
+		return tell_all(group, before);
+	ret = glexi_board_add(group, 0, offsetof(struct glexi_board, passed), 1, &old);
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	direct->point[OPERAND] = direct->point[RESULT] = before;
+	direct->total_passed += group->n;
+	direct->is_last = old + 1 == direct->total_passed;
+	if (direct->is_last)
+		direct->to = group->neighbours;
+	return direct->is_last ? tell_all(group, before) : GLEX_SUCCESS;
+}
+
+glex_ret_t glexi_board_hear(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+
+	direct->is_held = known(direct, RESULT) < direct->point[RESULT];
+	return direct->is_held ? GLEX_NO_MP : GLEX_SUCCESS;
 }

@@ -4,13 +4,15 @@
  *
  *   bcast      the root PUTs its data into everybody's result line
  *   reduce     everybody PUTs an operand into his line on the root's board
- *   barrier, allreduce   everybody PUTs an operand into his line on member 0's board, then adds
- *              himself to `arrived` there.  Who finds that he is the last GETs all lines, combines
- *              them, and PUTs the result to all others; so nobody has to be there but to begin.
+ *   barrier, allreduce   everybody PUTs an operand into his line on the board where his team meets, then adds
+ *              himself to `arrived` there.  Who finds that he is the last GETs all lines and combines
+ *              them; of several teams he does the same where these meet.  The very last
+ *              PUTs the result to all others; so nobody has to be there but to begin.
  *              Of up to EXCHANGE members each PUTs to each instead.
  *
  * What is waited for is always a line of one's own board.  So where members outnumber
  * processors, each has to run but once for a collective, and a rank that waits costs one load.
+ * Of several teams a reduction to one goes as that to all: a board has no room for lines from all.
  *
  * Who waits for long says so, by an MP to all others, and sleeps; who has sent something looks
  * whether there is such an MP, and wakes its sender.  An MP that was looked for too early is made
@@ -39,7 +41,8 @@ static uint32_t others_of(const struct glex_group *group)
 
 static bool is_all(const struct glex_group *group)
 {
-	return group->what == GLEXI_BARRIER || (group->what == GLEXI_REDUCE && group->to_all);
+	return group->what == GLEXI_BARRIER ||
+	       (group->what == GLEXI_REDUCE && (group->to_all || group->direct->teams > 1));
 }
 
 /* What all members must have begun alike; the root they need not tell. */
@@ -53,21 +56,8 @@ static uint32_t what_of(const struct glex_group *group)
 	       (uint32_t)direct->own.count << 4 | (uint32_t)direct->own.op << 8;
 }
 
-/* Somebody may have to be told how far this one is. */
-static bool is_asked(const struct glex_group *group)
-{
-	const struct glexi_direct *direct = group->direct;
-	bool asked = false;
-	uint32_t i;
-
-	for (i = 0; i < group->n; i++)
-		/* relaxed: orders nothing */
-		asked |= __atomic_load_n(&direct->board->asked[i], __ATOMIC_RELAXED) > direct->told[i];
-	return asked;
-}
-
-/* What `lines`, `bytes` and `seq` say is where, and looks how. */
-static void lay_lines(struct glex_group *group)
+/* What `lines`, `bytes` and `seq` say is how. */
+static void stamp_lines(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t first = first_of(direct);
@@ -75,7 +65,6 @@ static void lay_lines(struct glex_group *group)
 
 	for (i = 0; i < direct->lines; i++) {
 		left = direct->bytes - DATA * i;
-		direct->place[i] = (uint32_t)((first + i) % direct->window) * (group->n + 1);
 		direct->out[i].stamp =
 			(first + i) << 24 | (uint64_t)what_of(group) << 8 | (i + 1 < direct->lines ? DATA : left);
 	}
@@ -92,13 +81,14 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 	if (!direct)
 		return GLEX_NO_MEM_RESOURCE;
 	group->near = calloc(others + 1, sizeof(*group->near));
-	direct->asleep = calloc(3 * group->n, sizeof(*direct->asleep));
+	direct->asleep = calloc(group->n, sizeof(*direct->asleep));
 	if (!group->near || !direct->asleep)
 		return GLEX_NO_MEM_RESOURCE;
-	direct->told = direct->asleep + group->n;
-	direct->known = direct->told + group->n;
 	direct->board = group->board;
-	direct->window = LINES / (group->n + 1);
+	direct->team = group->n <= FLAT ? group->n : TEAM;
+	direct->teams = (group->n + direct->team - 1) / direct->team;
+	direct->window[RESULT] = RESULTS;
+	direct->window[OPERAND] = OPERANDS / direct->team;
 	for (i = 0; i < others; i++)
 		group->near[i].card = cards[i + (i >= group->me)];
 	group->neighbours = others;
@@ -150,19 +140,19 @@ static void widen(const struct glexi_direct *direct, const unsigned char *from, 
 	}
 }
 
-/* Of all members, in their order. */
+/* Of all who meet with this one, in their order. */
 static void combine(const struct glex_group *group, struct emu_operand *sum)
 {
 	const struct glexi_direct *direct = group->direct;
+	uint32_t i, k, n = guests_of(group), mine = slot_of(group);
 	const struct emu_operand *with;
 	unsigned char data[2 * DATA];
 	struct emu_operand theirs;
-	uint32_t i, k;
 
-	for (i = 0; i < group->n; i++) {
-		with = i == group->me ? &direct->own : &theirs;
-		if (i != group->me) {
-			glexi_board_unpack(group, i + 1, data);
+	for (i = 0; i < n; i++) {
+		with = i == mine ? &direct->own : &theirs;
+		if (i != mine) {
+			glexi_board_unpack(group, OPERAND, i, data);
 			widen(direct, data, &theirs);
 		}
 		if (i != 0) {
@@ -181,57 +171,56 @@ static void deliver(struct glex_group *group, const struct emu_operand *sum)
 		memcpy(group->result, sum->unit, group->len * sizeof(sum->unit[0]));
 }
 
+static glex_ret_t send_to(struct glex_group *group, uint32_t member)
+{
+	uint32_t to = place_of(group, member);
+
+	return glexi_board_send(group, to, to + 1, OPERAND);
+}
+
 static glex_ret_t do_send(struct glex_group *group)
 {
-	uint32_t to = place_of(group, group->root);
-
 	if (group->direct->exchange)
-		return glexi_board_send(group, 0, others_of(group), group->me + 1);
+		return glexi_board_send(group, 0, others_of(group), OPERAND);
 	if (group->what == GLEXI_BCAST)
-		return glexi_board_send(group, 0, others_of(group), 0);
-	return glexi_board_send(group, to, to + 1, group->me + 1);
+		return glexi_board_send(group, 0, others_of(group), RESULT);
+	if (!is_all(group))
+		return send_to(group, group->root);
+	if (host_of(group) != group->me)
+		return send_to(group, host_of(group));
+	glexi_board_lay_out(group);
+	return GLEX_SUCCESS;
 }
 
 static glex_ret_t do_add(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t one = 1 | (uint64_t)what_of(group) << 32, old;
-	struct glex_atomic_req req = {
-		.field_mask = GLEX_ATOMIC_FIELD_TARGET | GLEX_ATOMIC_FIELD_OP,
-		.rmt_ep_addr = group->me ? group->near[0].card.up : group->card.up,
-		.rmt_mh = group->me ? group->near[0].card.mh : group->card.mh,
-		.rmt_key = group->me ? group->near[0].card.key : group->card.key,
-		.op = GLEX_ATOMIC_ADD,
-		.width = 8,
-		.operand = one,
-	};
-	glex_ret_t ret;
+	uint64_t one = 1 | (uint64_t)what_of(group) << 32, old, *total = &direct->total[direct->level];
+	uint32_t at = (uint32_t)offsetof(struct glexi_board, arrived) + 8 * direct->level;
+	glex_ret_t ret = glexi_board_add(group, host_of(group), at, one, &old);
+	bool top = direct->level + 1 == LEVELS || direct->teams == 1;
 
-	if (group->me == 0 && !direct->has_asked)
-		glexi_board_lay_out(group);
-	direct->has_asked = true;
-	ret = glex_atomic(group->down, &req, &old);
-	direct->is_held = ret == GLEX_BUSY;
 	if (ret != GLEX_SUCCESS)
-		return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
-	direct->has_asked = false;
-	direct->total += group->n * one;
-	if ((uint32_t)(old + one) != (uint32_t)direct->total)
+		return ret == GLEX_ACCESS_ERR ? GLEX_SYS_ERR
+					      : ret; /* who has died; nobody leaves before all have arrived */
+	if ((uint32_t)(old + one) != (uint32_t)*total)
 		return GLEX_SUCCESS;
 	/* This is the last one. */
-	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << GATHER) | 1u << SPREAD;
-	direct->lag = first_of(direct) - 1;
-	return old + one == direct->total ? GLEX_SUCCESS : GLEX_SYS_ERR; /* else some have begun something else */
+	direct->steps =
+		(group->what == GLEXI_BARRIER ? 0 : 1u << GATHER) | 1u << (top ? SPREAD : CLIMB) | direct->passes;
+	return old + one == *total ? GLEX_SUCCESS : GLEX_SYS_ERR; /* else some have begun something else */
 }
 
 /* The last one's: all operands. */
 static glex_ret_t do_gather(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
+	struct emu_operand sum;
+	unsigned char data[2 * DATA];
 	glex_event_t *event;
 	glex_ret_t ret;
 
-	if (group->me != 0) {
+	if (host_of(group) != group->me) {
 		ret = direct->has_asked ? GLEX_SUCCESS : glexi_board_ask(group);
 		if (ret != GLEX_SUCCESS)
 			return ret;
@@ -244,15 +233,31 @@ static glex_ret_t do_gather(struct glex_group *group)
 	}
 	ret = glexi_board_has_all(group);
 	direct->is_held = ret == GLEX_NO_MP; /* a network that reorders may have it under way */
-	if (ret == GLEX_SUCCESS) {
-		struct emu_operand sum;
-		unsigned char data[2 * DATA];
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	combine(group, &sum);
+	memcpy(&direct->own, &sum, sizeof(sum));
+	narrow(direct, &sum, data);
+	glexi_board_pack(group, data);
+	return GLEX_SUCCESS;
+}
 
-		combine(group, &sum);
-		deliver(group, &sum);
-		narrow(direct, &sum, data);
-		glexi_board_pack(group, data);
-	}
+/* From the team to the teams, for all of it. */
+static glex_ret_t do_climb(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+
+	direct->level++;
+	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE | direct->passes;
+	return GLEX_SUCCESS;
+}
+
+static glex_ret_t do_spread(struct glex_group *group)
+{
+	glex_ret_t ret = glexi_board_send(group, 0, others_of(group), RESULT);
+
+	if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
+		deliver(group, &group->direct->own);
 	return ret;
 }
 
@@ -265,14 +270,14 @@ static glex_ret_t do_take(struct glex_group *group)
 	struct emu_operand sum;
 	glex_ret_t ret;
 
-	if (direct->exchange || (group->what == GLEXI_REDUCE && !group->to_all)) {
+	if (direct->exchange || (group->what == GLEXI_REDUCE && !is_all(group))) {
 		ret = glexi_board_has_all(group);
 		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
 			combine(group, &sum);
 	} else {
-		ret = glexi_board_has(group, 0);
+		ret = glexi_board_has(group, RESULT, 0);
 		if (ret == GLEX_SUCCESS && group->what != GLEXI_BARRIER)
-			glexi_board_unpack(group, 0, data);
+			glexi_board_unpack(group, RESULT, 0, data);
 		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
 			widen(direct, data, &sum);
 	}
@@ -336,7 +341,7 @@ static void say_asleep(struct glex_group *group)
 	for (i = 0; i < group->n; i++) {
 		if (i == group->me || (group->what == GLEXI_BCAST && i != group->root))
 			continue;
-		if (group->what == GLEXI_REDUCE && !group->to_all && glexi_board_has(group, i + 1) == GLEX_SUCCESS)
+		if (group->what == GLEXI_REDUCE && !is_all(group) && glexi_board_has(group, OPERAND, i) == GLEX_SUCCESS)
 			continue;
 		send_note(group, place_of(group, i), true);
 	}
@@ -344,29 +349,37 @@ static void say_asleep(struct glex_group *group)
 
 /* ---- beginning, waiting ----------------------------------------------------------- */
 
-/* I1: whose lines have come has begun it, and so ended all before. */
+/* Who has ended what all had to begin knows that all have ended what was before, and that its operands have been read. */
 static void learn(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t before = first_of(direct) - 1;
 
-	if (is_all(group) || (group->what == GLEXI_REDUCE && group->me == group->root))
-		direct->lag = before;
-	else if (group->what == GLEXI_BCAST && group->me != group->root)
-		direct->known[group->root] = before;
+	if (direct->exchange || (group->what == GLEXI_REDUCE && !is_all(group)))
+		direct->left = direct->seq;
+	if (!is_all(group))
+		return;
+	direct->lag[RESULT] = direct->point[RESULT] = before;
+	direct->lag[OPERAND] = direct->point[OPERAND] = direct->exchange ? before : direct->seq;
 }
 
 static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 {
 	switch (stage) {
+	case PASS:
+		return glexi_board_pass(group);
 	case SEND:
 		return do_send(group);
 	case ADD:
 		return do_add(group);
 	case GATHER:
 		return do_gather(group);
+	case CLIMB:
+		return do_climb(group);
+	case HEAR:
+		return glexi_board_hear(group);
 	case SPREAD:
-		return glexi_board_send(group, 0, others_of(group), 0);
+		return do_spread(group);
 	default:
 		return do_take(group);
 	}
@@ -379,23 +392,37 @@ static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 static glex_ret_t advance(struct glex_group *group, enum stage end)
 {
 	struct glexi_direct *direct = group->direct;
-	glex_ret_t ret = GLEX_SUCCESS, told = GLEX_SUCCESS;
+	glex_ret_t ret = GLEX_SUCCESS;
+	uint32_t level;
 
-	for (direct->is_held = false; direct->stage < OVER; direct->stage++) {
+	direct->is_held = false;
+	while (direct->stage < OVER) {
+		level = direct->level;
 		if (direct->steps >> direct->stage & 1)
 			ret = direct->stage < end ? do_stage(group, direct->stage) : GLEX_NO_MP;
 		if (ret != GLEX_SUCCESS)
-			break;
+			return ret;
+		direct->stage = direct->level == level ? direct->stage + 1 : SEND;
 	}
-	if (ret != GLEX_SUCCESS && ret != GLEX_NO_MP)
-		return ret;
-	if (ret == GLEX_SUCCESS)
-		learn(group);
-	if (is_asked(group))
-		told = glexi_board_tell(group);
-	if (ret == GLEX_SUCCESS)
-		wake(group);
-	return told == GLEX_SUCCESS ? ret : told;
+	learn(group);
+	wake(group);
+	return GLEX_SUCCESS;
+}
+
+/* Lines of this kind are sent, by whoever. */
+static bool uses(const struct glex_group *group, enum kind kind)
+{
+	bool exchange = group->direct->exchange;
+
+	if (kind == OPERAND)
+		return exchange || group->what == GLEXI_REDUCE;
+	return group->what == GLEXI_BCAST || (is_all(group) && !exchange);
+}
+
+static bool must_pass(const struct glex_group *group)
+{
+	return (uses(group, OPERAND) && glexi_board_must_pass(group, OPERAND)) ||
+	       (uses(group, RESULT) && glexi_board_must_pass(group, RESULT));
 }
 
 /* What applies, as long as this one is not found to be the last. */
@@ -409,7 +436,17 @@ static uint32_t steps_of(const struct glex_group *group)
 		return root ? 1u << SEND : 1u << TAKE;
 	if (!is_all(group))
 		return root ? 1u << TAKE : 1u << SEND;
-	return (root || group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE;
+	return (group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE;
+}
+
+/* When all have arrived who meet for this one. */
+static void expect_all(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	uint64_t one = 1 | (uint64_t)what_of(group) << 32;
+
+	direct->total[0] += guests_of(group) * one;
+	direct->total[1] += direct->teams * one;
 }
 
 void *glexi_direct_operand(struct glex_group *group)
@@ -432,7 +469,7 @@ static void prepare(struct glex_group *group, const void *data, uint32_t len)
 	}
 	direct->lines = 1 + (direct->bytes > DATA);
 	direct->seq += direct->lines;
-	lay_lines(group);
+	stamp_lines(group);
 	if (group->what != GLEXI_BCAST || group->me == group->root)
 		glexi_board_pack(group, data);
 }
@@ -442,14 +479,17 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret;
 
-	direct->stage = SEND;
+	direct->stage = PASS;
+	direct->level = 0;
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
-	direct->steps = steps_of(group);
-	direct->has_asked = false;
+	direct->has_asked = direct->is_last = false;
 	direct->to = direct->at = 0;
-	direct->asked = 0;
 	prepare(group, data, len);
-	ret = advance(group, TAKE);
+	direct->passes = must_pass(group) ? 1u << PASS | 1u << HEAR : 0;
+	direct->steps = steps_of(group) | direct->passes;
+	if (is_all(group) && !direct->exchange)
+		expect_all(group);
+	ret = advance(group, HEAR);
 	direct->failed = ret == GLEX_NO_MP ? GLEX_SUCCESS : ret; /* told by the wait */
 	return GLEX_SUCCESS;
 }

@@ -5,13 +5,22 @@
  *   board.c    lines, how they are sent, and whether there is room for them
  *   direct.c   which are sent to whom, and waited for
  *
- *   board   | arrived 64 | ended 8 x 16 | asked 8 x 16 | place 0 | place 1 | ...       line q is at place q % window
- *   place   | result | from member 0 | from member 1 | ...              lines of 64 bytes
- *   line    | ... | data, to the right | stamp 8 |                      stamp: line's number, what, bytes
+ *   board    | arrived 2 | passed | ended | results | operands |
+ *   results  | line q at q % RESULTS |
+ *   operands | places of so many lines as a team has members |       lines of 64 bytes
+ *   line     | ... data, to the right | stamp 8 |                    stamp: line's number, what, bytes
  *
- * I1  ended[i], known[i] and lag are not ahead of what i, and all others, have ended.
- * I2  line q is PUT to i while i has ended line q - window.
- * I3  a stamp is the last of its line that becomes visible; it is read first.
+ * Up to FLAT members are one team, and meet at member 0's board.  More are teams of TEAM, each of
+ * which meets at its first member's; who comes last there goes on to where teams meet, at member 0's:
+ * level 1.  Each level has places and a counter of its own.
+ *
+ * I1  `ended`, and lag, are not ahead of what all members have ended.
+ * I2  A line is PUT when the one before at its place has been read: what is in the way is known to have
+ *     ended, or was an operand of a collective that ends nowhere before all operands have been read.
+ * I3  A stamp is the last of its line that becomes visible; it is read first.
+ * I4  Nobody ends a collective before which there was a point unless all have passed it, and who has been told
+ *     that they have is sent nothing more: he may leave.
+ * I5  When a point is passed depends on nothing but which collectives there were: all pass the same ones.
  */
 #ifndef GLEXI_GROUP_DIRECT_H
 #define GLEXI_GROUP_DIRECT_H
@@ -28,44 +37,55 @@ struct line {
 	uint64_t stamp;
 };
 
+#define FLAT	 16u /* members that are one team */
+#define TEAM	 8u
+#define RESULTS	 13u
+#define OPERANDS 48u
+#define LEVELS	 2u
+
 struct glexi_board {
-	uint64_t arrived; /* member 0's: how many, and above 32 bits at what, in sum since the beginning */
-	unsigned char apart[LINE - 8];
-	uint64_t ended[GLEX_GROUP_DIRECT_MAX];
-	uint64_t asked[GLEX_GROUP_DIRECT_MAX]; /* for more than this one has ended: to be told */
-	struct line line[(GLEXI_BOARD - LINE - 2 * 8 * GLEX_GROUP_DIRECT_MAX) / LINE];
+	uint64_t arrived[LEVELS]; /* how many, and above 32 bits at what, in sum since the beginning */
+	unsigned char apart[LINE - 8 * LEVELS];
+	uint64_t passed; /* member 0's: how many have passed a point, in sum */
+	unsigned char apart2[LINE - 8];
+	uint64_t ended;	  /* what all have: told by the last one who passed a point */
+	uint64_t greeted; /* nothing */
+	unsigned char apart3[LINE - 16];
+	struct line result[RESULTS];
+	struct line operand[OPERANDS];
 };
 
-static_assert(sizeof(struct glexi_board) <= GLEXI_BOARD && offsetof(struct glexi_board, line) % LINE == 0, "lines");
+static_assert(sizeof(struct glexi_board) <= GLEXI_BOARD && offsetof(struct glexi_board, result) % LINE == 0, "lines");
 static_assert(2 * DATA >= GLEXI_GROUP_MP, "all that a collective carries is in two lines");
+static_assert(OPERANDS / FLAT >= 2 && OPERANDS / TEAM >= 2 * LEVELS, "the operands of a collective are two lines");
+static_assert(GLEX_GROUP_DIRECT_MAX <= TEAM * TEAM, "who stands for a team has a line where teams meet");
 
-#define LINES ((uint32_t)(sizeof(((struct glexi_board *)0)->line) / LINE))
-
-static_assert(LINES / (GLEX_GROUP_DIRECT_MAX + 1) >= 3,
-	      "who has two lines to send need not wait for the next to begin");
+/* Two kinds of lines. */
+enum kind { OPERAND, RESULT, KINDS };
 
 /* What a member has still to do for what was begun. */
-enum stage { SEND, ADD, GATHER, SPREAD, TAKE, OVER };
+enum stage { PASS, SEND, ADD, GATHER, CLIMB, SPREAD, HEAR, TAKE, OVER };
 
 struct glexi_direct {
 	struct glexi_board *board;
-	uint32_t window;  /* places */
-	uint64_t seq;	  /* the last line of what was begun */
-	uint64_t total;	  /* what `arrived` comes to when everybody is there */
-	uint64_t lag;	  /* what all others are known to have ended */
-	uint64_t *told;	  /* by member: what he has asked for and been told */
-	uint64_t *known;  /* what each is known to have ended, from what he sent */
-	uint64_t *asleep; /* who is to be woken, by member: when this line is sent; 0: not */
+	uint32_t team, teams;	/* members of one; how many */
+	uint32_t window[KINDS]; /* places */
+	uint64_t seq;		/* the last line of what was begun */
+	uint64_t total[LEVELS]; /* what `arrived` comes to when everybody is there */
+	uint64_t total_passed;	/* the same of `passed` */
+	uint64_t point[KINDS];	/* up to where all lines have been read, as all know or will be told */
+	uint64_t lag[KINDS];	/* as is known here, but for what `ended` says */
+	uint64_t left;		/* the last line that may have been sent, and not read, when a collective had ended */
+	uint64_t *asleep;	/* who is to be woken, by member: when this line is sent; 0: not */
 	bool some_asleep;
 	/* of what was begun */
 	enum stage stage;
-	uint32_t steps; /* the stages that apply, a bit each */
+	uint32_t level;
+	uint32_t steps, passes; /* the stages that apply, a bit each; those of a point */
 	glex_ret_t failed;
-	bool exchange, has_asked, is_held; /* is_held: for want of room */
-	uint64_t asked;			   /* whoever has no room for this line has been asked */
-	uint32_t to, at;		   /* where the next one goes, which line */
-	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit */
-	uint32_t place[2];		   /* on each board, by line: the result's; the members' follow */
+	bool exchange, has_asked, is_last, is_held; /* is_held: for want of room */
+	uint32_t to, at;			    /* where the next one goes, which line */
+	uint32_t lines, bytes, unit;		    /* lines, their data, that of a unit */
 	struct emu_operand own;
 	struct line out[2];
 };
@@ -81,27 +101,52 @@ static inline uint64_t first_of(const struct glexi_direct *direct)
 	return direct->seq + 1 - direct->lines;
 }
 
+/* Where the team meets, or at level 1 the teams; who else does, and this one's place among them. */
+static inline uint32_t host_of(const struct glex_group *group)
+{
+	return group->direct->level ? 0 : group->me - group->me % group->direct->team;
+}
+
+static inline uint32_t guests_of(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	uint32_t rest = group->n - host_of(group);
+
+	return direct->level ? direct->teams : rest < direct->team ? rest : direct->team;
+}
+
+static inline uint32_t slot_of(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+
+	return direct->level ? group->me / direct->team : group->me % direct->team;
+}
+
 /*
- * Of the collective that has begun.  from: a member, counted from 1, or 0: the result.
+ * Of the collective that has begun.
  *
- * unpack: what came from there.  pack: data into `out`.
- * has: all lines from there are on the own board; GLEX_NO_MP: not yet; GLEX_SYS_ERR:
- * they belong to something else.  has_all: the same of all other members.
- * send: what is in `out` to others from first to end, into their lines of `from`.
+ * unpack: the data of a kind's line, for OPERAND that in a slot.  pack: data into `out`.
+ * has: all lines of that are on the own board; GLEX_NO_MP: not yet; GLEX_SYS_ERR:
+ * they belong to something else.  has_all: operands of all others who meet with this one.
+ * send: what is in `out` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.
- * lay_out: what is in `out` to the own board, as member 0's.  ask: begins to GET all
- * that is there at member 0's.  tell: those who have asked hear how far this one is.
- * GLEX_NO_MP: not now.
+ * lay_out: what is in `out` to the own board, as an operand.  ask: begins to GET all operands
+ * from where this one meets others.
+ * must_pass: its lines need more to be known of what has been read.  pass: says that all before has ended here, and who
+ * is the last to say so tells all others.  hear: all have.  GLEX_NO_MP: not now.
  */
-void glexi_board_unpack(const struct glex_group *group, uint32_t from, void *data);
+void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
 void glexi_board_pack(struct glex_group *group, const void *data);
-glex_ret_t glexi_board_has(const struct glex_group *group, uint32_t from);
+glex_ret_t glexi_board_has(const struct glex_group *group, enum kind kind, uint32_t slot);
 glex_ret_t glexi_board_has_all(const struct glex_group *group);
-glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, uint32_t from);
+glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind);
 void glexi_board_greet(struct glex_group *group);
 void glexi_board_lay_out(struct glex_group *group);
 glex_ret_t glexi_board_ask(struct glex_group *group);
-glex_ret_t glexi_board_tell(struct glex_group *group);
+bool glexi_board_must_pass(const struct glex_group *group, enum kind kind);
+glex_ret_t glexi_board_pass(struct glex_group *group);
+glex_ret_t glexi_board_hear(struct glex_group *group);
+glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old);
 
 #endif /* GLEXI_GROUP_DIRECT_H */
