@@ -399,13 +399,15 @@ discard_dirty()
 		-newer "$tree/dirty" -not -path '*/glex-api/*' -delete
 }
 
-# mpiexec has a line of ours too.
-launcher=src/pm/hydra/mpiexec.hydra
+# They have lines of ours too.
+hydra=src/pm/hydra
+launchers='mpiexec.hydra hydra_pmi_proxy'
 
 compile_netmod()
 {
 	make -C "$tree/obj" -j"$jobs" V=0 lib/libmpich.la || return
-	[ ! -f "$tree/obj/$launcher" ] || make -C "$tree/obj/$(dirname "$launcher")" -j"$jobs" V=0 mpiexec.hydra
+	# shellcheck disable=SC2086 # two words
+	[ ! -f "$tree/obj/$hydra/mpiexec.hydra" ] || make -C "$tree/obj/$hydra" -j"$jobs" V=0 $launchers
 }
 
 check_libmpich()
@@ -420,7 +422,7 @@ check_libmpich()
 
 build_stage()
 {
-	local tmp=$cache/tmp-stage lib built
+	local tmp=$cache/tmp-stage lib built f
 	discard_dirty
 	: >"$tree/dirty"
 	sleep 0.02 # make compares times: what it writes must be newer than the mark
@@ -438,7 +440,9 @@ build_stage()
 			cp "$built" "$lib"
 		fi
 	done
-	[ ! -f "$tree/obj/$launcher" ] || cp "$tree/obj/$launcher" "$tmp/bin/mpiexec.hydra"
+	for f in $launchers; do
+		[ ! -f "$tree/obj/$hydra/$f" ] || cp "$tree/obj/$hydra/$f" "$tmp/bin/$f"
+	done
 	# Programs linked to the common MPICH ABI ask for this name.
 	[ -e "$tmp/lib/libmpi.so.12" ] || ln -s libmpich.so.12 "$tmp/lib/libmpi.so.12"
 	soname_of "$glex_prefix/lib/libglex.so" >"$tmp/.libglex"

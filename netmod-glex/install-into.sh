@@ -68,6 +68,8 @@ short_send='mpi_errno = MPIDI_CH3_EagerContigShortSend( &sreq,'
 brief='__attribute__((weak)) int MPIDI_GLEX_send_brief(MPIDI_VC_t *, const void *, intptr_t, int, MPIR_Comm *, int); if (!MPIDI_GLEX_send_brief || !MPIDI_GLEX_send_brief(vc, (const char *)buf + dt_true_lb, data_sz, tag, comm, context_offset))'
 signals='hdr.signum = signum;'
 whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, sizeof(hdr), MSG_NOSIGNAL) >= 0 || errno != EAGAIN) goto fn_exit;'
+session='setsid();'
+not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -324,6 +326,15 @@ mend_launcher()
 	fi
 }
 
+# Linux gives processor time to sessions by turns, and sched_yield gives way within its own session only: of
+# ranks that have one each and share a processor, one that waits may keep all others from running for long.
+mend_sessions()
+{
+	if [ -f "$launch_c" ] && [ "$(grep -cF "$session" "$launch_c")" = 1 ] && grep -qF 'int idx)' "$launch_c"; then
+		insert before "$session" "$not_of_ranks" "$launch_c"
+	fi
+}
+
 take_out()
 {
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
@@ -349,6 +360,7 @@ take_out()
 		[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$line"
 	done
 	[ ! -f "$pmiserv_c" ] || take_out_of "$pmiserv_c" "$whoever_is_left"
+	[ ! -f "$launch_c" ] || take_out_of "$launch_c" "$not_of_ranks"
 	take_out_of "$errutil_c" "$full"
 }
 
@@ -393,6 +405,8 @@ recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
 rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
 pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
+launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
+[ -f "$launch_c" ] || launch_c=$mpich/src/pm/hydra/lib/utils/launch.c # MPICH 4.1
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
 send_c=$mpich/src/mpid/ch3/src/mpid_send.c
 wait_c=$mpich/src/mpi/request/request_impl.c
@@ -421,6 +435,7 @@ mend_windows
 mend_truncation
 mend_fence
 mend_launcher
+mend_sessions
 mend_error_text
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"

@@ -311,10 +311,12 @@ static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID
 	for (i = 1; !MPID_nem_glex_is_over(tree, op, req) && mpi_errno == MPI_SUCCESS; i++) {
 		if (crowded || i % MPID_NEM_GLEX_LOOKS == 0)
 			sched_yield();
-		if (i % MPID_NEM_GLEX_LOOKS == 0)
+		if (i % MPID_NEM_GLEX_LOOKS == 0) {
+			MPID_nem_glex.idle = 0; /* else it may give way too, which costs all a turn of everybody's */
 			mpi_errno = MPID_Progress_test(NULL);
-		else
+		} else {
 			MPID_nem_glex_tree_poll(tree);
+		}
 	}
 	return mpi_errno;
 }
@@ -369,8 +371,8 @@ static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 }
 
 /*
- * A tree was asked for, or is worth it by itself: not where ranks outnumber processors, whose ways
- * through the tree then wait for each other's turns (32 ranks on 2: twice as slow as MPICH's own).
+ * A tree was asked for, or is worth it by itself: not where ranks outnumber processors, and wait for each
+ * other's turns on each of its levels.
  */
 static int MPID_nem_glex_is_worth_it(const MPIR_Comm *comm)
 {

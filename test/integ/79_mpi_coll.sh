@@ -32,6 +32,7 @@ ran GLEX_MPI_COLL_AFTER=1 4 "4 ranks"
 [ "$nic" -gt 2000 ]
 result $? "and the NICs have run most of them"
 ran GLEX_MPI_COLL_PACKETS=3 GLEX_REORDER=16 GLEX_REORDER_SEED=5 3 "3 ranks, each to each, several packets, out of order"
+ran GLEX_MPI_COLL_PACKETS=3 18 "18 ranks, in teams, several packets"
 ran GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_PACKETS=5 5 "5 ranks, a k-ary tree of degree 2, several packets"
 ran GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_DEGREE=2 GLEX_REORDER=16 GLEX_REORDER_SEED=3 6 \
 	"6 ranks, a binomial tree, out of order"
@@ -43,6 +44,11 @@ result $? "and the NICs have run most of them"
 ran MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NEMESIS_NETMOD=tcp 2 "2 ranks over tcp"
 [ "$nic" = 0 ]
 result $? "and the NICs have run none"
+
+# Who gives way does so to those of its session.  Process group and session of whoever reads it:
+timeout 20 "$GLEX_PREFIX/bin/mpiexec" -n 3 cut -d ' ' -f 5,6 /proc/self/stat >"$work/ids"
+[ "$(cut -d ' ' -f 2 "$work/ids" | sort -u | wc -l)" = 1 ] && [ "$(cut -d ' ' -f 1 "$work/ids" | sort -u | wc -l)" = 3 ]
+result $? "ranks are in one session, and in process groups of their own"
 
 # soaked SHAPE RANKS CALLS THREADS
 soaked() {
