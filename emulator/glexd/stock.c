@@ -17,7 +17,7 @@
 
 #include "emulator/glexd/glexd.h"
 
-#define RESTOCK_US 2000
+#define RESTOCK_US 300
 #define KEPT_MAX   (4u << 20) /* bytes; longer ones are made when they are asked for */
 
 static bool is_kept(const struct glexd *glexd, enum stock_kind kind)
