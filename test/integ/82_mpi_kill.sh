@@ -54,7 +54,7 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # kill_one NUMBER VICTIM OPTIONS OF MPIEXEC...
 kill_one() {
-	local what="kill $1: $2" job at_least=0 status
+	local what="kill $1: $2" job at_least=0
 	shift 2
 	timeout -s KILL 60 "$GLEX_PREFIX/bin/mpiexec" "$@" -n 4 "$work/bin/soak" 40 "$RANDOM" >"$work/out" 2>&1 </dev/null &
 	job=$!
@@ -87,7 +87,10 @@ for ((i = 0; i < kills && ${#bad} == 0; i++)); do
 		kill_one $i "${victims[i % 3]}"
 	fi
 done
-[ -z "$bad" ] || echo "# $bad"
+if [ -n "$bad" ]; then
+	echo "# $bad (status of mpiexec $status, whom: $killed)"
+	tail -n 12 "$work/out" | sed 's/^/# out: /'
+fi
 [ -z "$bad" ]
 result $? "$i times somebody is killed: the job ends, says why where mpiexec cleans up, and nothing runs on"
 leftovers >"$work/after"
