@@ -557,12 +557,17 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* Two that share memory copy twice, but both at a time, and that is faster. */
+/*
+ * Two that share memory copy twice, but both at a time, and that is faster.  Others of two
+ * have one message to save, not several: only where there is a way without copies.
+ */
 static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
 {
+	uint64_t least = comm->remote_size == 2 ? 4 * MPID_nem_glex.coll_long : MPID_nem_glex.coll_long;
+
 	if (comm->remote_size == 2 && comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__PARENT)
 		return 0;
-	return MPID_nem_glex.coll_long && len >= MPID_nem_glex.coll_long && len <= GLEX_GROUP_LONG_MAX;
+	return least && len >= least && len <= GLEX_GROUP_LONG_MAX;
 }
 
 /* Types may differ among ranks, the number of bytes does not. */

@@ -209,7 +209,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	UINT("GLEX_MPI_COLL_PACKETS", mpi_coll_packets, "1", 1, 65536, "packets",
 	     "the longest such broadcast or reduction, in packets of 112 bytes or 6 numbers, of which a tree moves one at a time"),
 	SIZE("GLEX_MPI_COLL_LONG", mpi_coll_long, "16K", 0, G,
-	     "the shortest broadcast that a tree's members fetch from the root's buffer, up to 1 GiB; 0: none"),
+	     "the shortest broadcast that a tree's members fetch from the root's buffer, up to 1 GiB, if they are more than two; two fetch from four times that on; 0: none"),
 	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
 	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 
