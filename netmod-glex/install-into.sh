@@ -31,6 +31,8 @@
 #                     that a start waits for, nobody would tell the start
 #   src/pm/hydra/pm/pmiserv/pmiserv_cb.c <- a line where mpiexec tells the others that a rank has died:
 #                     who has left meanwhile need not hear of it, and is no reason for mpiexec to die
+#   src/pm/hydra/utils/launch/launch.c <- a line that keeps the ranks of a machine in one session, since
+#                     giving way to each other ends at its bounds
 #   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends
 #
 # It may be run again at any time: only files whose content differs are written, so that make

@@ -405,7 +405,7 @@ struct glex_group_card {
 	glex_ep_addr_t down;
 	glex_mem_handle_t mh;
 	uint32_t key;
-	uint32_t reserved;
+	uint32_t born; /* how many endpoints had died before this member's were made: glex_poll_dead */
 };
 
 /*

@@ -121,6 +121,16 @@ glex_ret_t glex_free(glex_device_handle_t dev, void *addr)
 	return GLEX_SUCCESS;
 }
 
+/* Nobody dies. */
+glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list)
+{
+	(void)dev;
+	(void)list;
+	*next = 0;
+	*num = 0;
+	return GLEX_SUCCESS;
+}
+
 /* What groups without a tree do is not simulated: there are none here. */
 glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, uint64_t *old_p)
 {

@@ -55,6 +55,7 @@ glex_api_tests = \
 	test/api/test_api_rcache \
 	test/api/test_api_rcache_gone \
 	test/api/test_api_threads \
+	test/api/test_api_tree \
 	test/api/test_api_wait
 check_PROGRAMS += $(glex_api_tests)
 TESTS += $(glex_api_tests)
@@ -124,6 +125,8 @@ test_api_test_api_rcache_hooks_CFLAGS = $(glex_api_cflags) -DWITH_HOOKS
 test_api_test_api_rcache_hooks_LDADD = libglex/libglex-memhooks.la $(glex_api_ldadd)
 test_api_test_api_threads_CFLAGS = $(glex_api_cflags)
 test_api_test_api_threads_LDADD = $(glex_api_ldadd)
+test_api_test_api_tree_CFLAGS = $(glex_api_cflags)
+test_api_test_api_tree_LDADD = $(glex_api_ldadd)
 test_api_test_api_wait_CFLAGS = $(glex_api_cflags)
 test_api_test_api_wait_LDADD = $(glex_api_ldadd)
 endif

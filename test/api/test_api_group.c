@@ -14,58 +14,6 @@
 
 #define MAX 64
 
-/* ---- trees ---------------------------------------------------------------------------- */
-
-/* For inner loops: an assertion of Check's writes to a file each time. */
-#define SURE(condition)                                                                                                \
-	do {                                                                                                           \
-		if (!(condition))                                                                                      \
-			ck_abort_msg("%s", #condition);                                                                \
-	} while (0)
-
-START_TEST(tree__any_size_and_degree__each_member_has_one_way_to_the_root)
-{
-	uint32_t degree = (uint32_t)_i / 2 + 1, n, me, i, parent, up, count, counts, seen;
-	enum glex_group_shape shape = _i % 2 ? GLEX_GROUP_KNOMIAL : GLEX_GROUP_KARY;
-	uint32_t children[32], others[32];
-
-	for (n = 1; n <= 200; n++) {
-		/* Nobody has more children than the root. */
-		if (glex_group_tree(shape, n, 0, degree, &parent, children, &count) != GLEX_SUCCESS) {
-			ck_assert(shape == GLEX_GROUP_KNOMIAL && (degree == 1 || (degree > 17 && n > degree)));
-			continue;
-		}
-		for (me = 0, seen = 0; me < n; me++) {
-			SURE(glex_group_tree(shape, n, me, degree, &parent, children, &count) == GLEX_SUCCESS);
-			SURE(parent < me || (me == 0 && parent == 0));
-			for (i = 0; i < count; i++) {
-				SURE(children[i] > me && children[i] < n);
-				SURE(glex_group_tree(shape, n, children[i], degree, &up, others, &counts) ==
-				     GLEX_SUCCESS);
-				SURE(up == me);
-			}
-			seen += count;
-		}
-		ck_assert_uint_eq(seen, n - 1);
-	}
-}
-END_TEST
-
-START_TEST(tree__that_cannot_be__invalid)
-{
-	uint32_t parent, children[32], count;
-
-	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 0, 0, 2, &parent, children, &count), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 3, 2, &parent, children, &count), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 0, 0, &parent, children, &count), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 0, 33, &parent, children, &count), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_tree(GLEX_GROUP_KNOMIAL, 3, 0, 1, &parent, children, &count), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_tree(GLEX_GROUP_KNOMIAL, 2000, 0, 32, &parent, children, &count), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_tree((enum glex_group_shape)2, 3, 0, 2, &parent, children, &count), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_tree(GLEX_GROUP_KARY, 3, 0, 2, NULL, children, &count), GLEX_INVALID_PARAM);
-}
-END_TEST
-
 /* ---- a group ------------------------------------------------------------------------------ */
 
 struct crowd {
@@ -773,14 +721,49 @@ START_TEST(group__a_member_dies__all_others_learn_it)
 }
 END_TEST
 
+/* The root waits for the last member; those whose part is done have left meanwhile. */
+static void leaving_member(int fd, void *arg)
+{
+	union glex_coll_data_loc unit = {.uint32_s.data = 1};
+	const struct crowd *c = arg;
+
+	meet_all(fd, c);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	if (c->me + 1 == c->n)
+		usleep(2500000); /* longer than a death would be waited for */
+	OK(glex_group_reduce(group, 0, &unit, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_SUM_UNSIGNED));
+	OK(c->tests ? wait_or_test(true) : glex_group_wait(group, WAIT_MS));
+	if (c->me == 0)
+		ck_assert_uint_eq(unit.uint32_s.data, c->n);
+	close_group();
+}
+
+static const struct crowd leaving[] = {
+	{.n = 3, .shape = GLEX_GROUP_DIRECT},
+	{.n = 5, .shape = GLEX_GROUP_DIRECT, .tests = true},
+	{.n = 4, .degree = 3},
+	{.n = 5, .degree = 4, .shape = GLEX_GROUP_KNOMIAL, .tests = true},
+};
+
+START_TEST(group__members_have_left__who_still_waits_does_not_miss_them)
+{
+	struct crowd c = leaving[_i];
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start_all(&c, peer, leaving_member, &c);
+	for (i = 0; i < c.n; i++)
+		peer_join(&peer[i]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("group");
 	TCase *tc = tcase_create("group");
 
 	own_job("group");
-	tcase_add_loop_test(tc, tree__any_size_and_degree__each_member_has_one_way_to_the_root, 0, 64);
-	tcase_add_test(tc, tree__that_cannot_be__invalid);
 	tcase_add_loop_test(tc, group__of_processes__all_collectives_from_every_root, 0,
 			    (int)(sizeof(crowds) / sizeof(crowds[0])));
 	tcase_add_loop_test(tc, direct__joined__memory_grows_by_little_more_than_the_cards, 0, 5);
@@ -795,6 +778,8 @@ int main(void)
 	tcase_add_loop_test(tc, bcast_long__out_of_reach__who_needs_to_know_does_and_the_group_goes_on, 0, 2);
 	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
+	tcase_add_loop_test(tc, group__members_have_left__who_still_waits_does_not_miss_them, 0,
+			    (int)(sizeof(leaving) / sizeof(leaving[0])));
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

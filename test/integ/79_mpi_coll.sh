@@ -3,7 +3,7 @@
 #
 # 79_mpi_coll.sh - collectives of MPI run by the NICs come to what MPICH's own come to: all
 # shapes of trees, in order and not, alone and beside shared memory; back to back, by several
-# threads; a rank that has no room for it; a rank that dies.
+# threads; a rank that is late; a rank that has no room for it; a rank that dies.
 src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/tap.sh
 . "$src/test/lib/tap.sh"
@@ -12,6 +12,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 need_mpi
 compile_mpi coll "$src/test/mpi/coll.c"
 compile_mpi coll_death "$src/test/mpi/coll_death.c"
+compile_mpi coll_late "$src/test/mpi/coll_late.c"
 compile_mpi coll_refused "$src/test/mpi/coll_refused.c"
 compile_mpi coll_soak "$src/test/mpi/coll_soak.c"
 
@@ -49,6 +50,13 @@ result $? "and the NICs have run none"
 timeout 20 "$GLEX_PREFIX/bin/mpiexec" -n 3 cut -d ' ' -f 5,6 /proc/self/stat >"$work/ids"
 [ "$(cut -d ' ' -f 2 "$work/ids" | sort -u | wc -l)" = 1 ] && [ "$(cut -d ' ' -f 1 "$work/ids" | sort -u | wc -l)" = 3 ]
 result $? "ranks are in one session, and in process groups of their own"
+
+# Longer than a rank that has died would be waited for.
+for shape in auto kary; do
+	GLEX_MPI_COLL_SHAPE=$shape mpirun_ 4 "$work/bin/coll_late" 2 >"$work/out" 2>"$work/err" && says ok out &&
+		[ ! -s "$work/err" ]
+	result $? "one is late, and the others leave, $shape"
+done
 
 # soaked SHAPE RANKS CALLS THREADS
 soaked() {

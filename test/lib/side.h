@@ -27,6 +27,13 @@
 		ck_assert_msg(ret_ == (want), "%s: %s, expected %s", #call, glex_error_str(ret_), #want);              \
 	} while (0)
 
+/* For inner loops: an assertion of Check's writes to a file each time. */
+#define SURE(condition)                                                                                                \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			ck_abort_msg("%s", #condition);                                                                \
+	} while (0)
+
 #define WAIT_MS 20000 /* much longer than anything takes that works */
 
 /* Whether a process can have one thread only; the thread sanitizer's has another. */

@@ -5,10 +5,10 @@
  *   up     requests of a tree's first phase
  *   down   all that a member waits for
  *
- * Who waits for long looks after its neighbours, by an empty PUT to each, which
- * comes back as an error when the endpoint is gone.  If what was begun does not end
- * soon after (a member may leave when it has ended for itself), the group is broken,
- * and says so to all its neighbours: by an MP to `up`, where no other ever comes.
+ * Who waits for long looks whether a neighbour has died.  A member that has left has not:
+ * it may when all has ended for itself, and nothing more is needed of it then.  If what was begun
+ * does not end soon after a death (it too may have come after its part was done), the group is
+ * broken, and says so to all its neighbours: by an MP to `up`, where no other ever comes.
  */
 #include "group/priv.h"
 
@@ -18,7 +18,7 @@
 
 #define SLICE_MS       200
 #define DEFAULT_DEGREE 8u
-#define GRACE	       4u  /* slices between losing a neighbour and giving up */
+#define GRACE	       4u  /* slices between the death of a neighbour and giving up */
 #define TESTS	       64u /* in one of so many without waiting: a look at the clock, and for bad news */
 
 /* ---- opening, joining ------------------------------------------------------- */
@@ -26,6 +26,7 @@
 static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, enum glex_ep_type type)
 {
 	struct glex_ep_attr attr = {.type = type, .num = GLEX_ANY_EP_NUM, .key = GLEX_EP_MAKE_KEY(0x67726f75u)};
+	uint32_t none = 0;
 	glex_ret_t ret;
 
 	attr.dq_capacity = attr.mpq_capacity = attr.eq_capacity = GLEXI_GROUP_UP_MPQ;
@@ -40,6 +41,8 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 					GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC, &group->mh);
 	if (ret != GLEX_SUCCESS)
 		return ret;
+	glex_poll_dead(dev, &group->dead_next, &none, NULL);
+	group->card.born = (uint32_t)group->dead_next;
 	group->card.mh = group->mh;
 	group->card.key = attr.key;
 	glex_get_ep_addr(group->up, &group->card.up);
@@ -86,6 +89,16 @@ glex_ret_t glex_group_close(glex_group_t group)
 	return GLEX_SUCCESS;
 }
 
+/* To the deaths since the first of the members was there. */
+static void look_back(struct glex_group *group, const struct glex_group_card *cards)
+{
+	uint32_t i;
+
+	for (i = 0; i < group->n; i++)
+		if ((int32_t)(cards[i].born - (uint32_t)group->dead_next) < 0)
+			group->dead_next -= (uint32_t)group->dead_next - cards[i].born;
+}
+
 glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *cards, uint32_t n, uint32_t me,
 			   enum glex_group_shape shape, uint32_t degree)
 {
@@ -96,6 +109,7 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 		return GLEX_INVALID_PARAM;
 	group->n = n;
 	group->me = me;
+	look_back(group, cards);
 	if (shape == GLEX_GROUP_DIRECT)
 		ret = glexi_direct_join(group, cards);
 	else
@@ -217,25 +231,47 @@ static glex_ret_t tell_broken(struct glex_group *group)
 	return GLEX_SYS_ERR;
 }
 
+/* Requests to who has left come to nothing too, and that is well. */
 static bool has_errors(glex_ep_handle_t ep)
 {
-	uint32_t num = 0;
+	struct glex_err_req err[16];
+	uint32_t i, num = 16;
 
-	return glex_poll_error_req(ep, &num, NULL) != GLEX_SUCCESS || num != 0;
+	if (glex_poll_error_req(ep, &num, err) != GLEX_SUCCESS)
+		return true;
+	for (i = 0; i < num; i++)
+		if (err[i].status != GLEX_ERR_STATUS_DEST_VP_STOP && err[i].status != GLEX_ERR_STATUS_DEST_HOST_DEAD)
+			return true;
+	return false;
 }
 
-/* False: somebody is gone. */
-static bool look_after(struct glex_group *group)
+static bool is_neighbour(const struct glex_group *group, const struct glex_dead *dead)
 {
+	const struct glex_group_card *card;
 	uint32_t i;
 
 	for (i = 0; i < group->neighbours; i++) {
-		const struct glex_group_card *card = &group->near[i].card;
-		struct glex_imm_rdma_req req = {.rmt_ep_addr = card->up, .rmt_mh = card->mh, .rmt_key = card->key};
-
-		glex_imm_rdma(group->up, &req, NULL);
+		card = &group->near[i].card;
+		if ((card->up.v == dead->addr.v || card->down.v == dead->addr.v) &&
+		    (int32_t)((uint32_t)dead->number - card->born) >= 0)
+			return true;
 	}
-	return !has_errors(group->up) && !has_errors(group->down);
+	return false;
+}
+
+static void look_after(struct glex_group *group)
+{
+	struct glex_dead dead[16];
+	uint32_t i, num;
+
+	do {
+		num = 16;
+		if (glex_poll_dead(group->dev, &group->dead_next, &num, dead) != GLEX_SUCCESS)
+			return; /* the wait learns what is the matter */
+		for (i = 0; i < num; i++)
+			group->is_bereft |= is_neighbour(group, &dead[i]);
+	} while (num);
+	group->is_bereft |= has_errors(group->up) || has_errors(group->down);
 }
 
 /* How it stands after a wait of so many milliseconds for nothing. */
@@ -257,7 +293,8 @@ static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 	if (now_ms - group->looked_ms < SLICE_MS * 3 / 4)
 		return GLEX_NO_MP;
 	group->looked_ms = now_ms;
-	return !look_after(group) && ++group->lost > GRACE ? tell_broken(group) : GLEX_NO_MP;
+	look_after(group);
+	return group->is_bereft && ++group->lost > GRACE ? tell_broken(group) : GLEX_NO_MP;
 }
 
 glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout)

@@ -53,6 +53,8 @@ struct glex_group {
 	struct glexi_longer *longer;  /* NULL: there was none yet */
 	bool is_longer;		      /* one is under way */
 	bool is_broken;
+	bool is_bereft;	      /* a neighbour has died, or something has gone wrong for good */
+	uint64_t dead_next;   /* number of the next to die that has not been looked at */
 	uint32_t tests, lost; /* waits without time, slices without a neighbour, since something was begun */
 	uint64_t looked_ms;
 	/* what was begun */
