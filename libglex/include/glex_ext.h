@@ -428,7 +428,10 @@ glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, gle
 glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *cards, uint32_t n, uint32_t me,
 			   enum glex_group_shape shape, uint32_t degree);
 
-/* Ends it; the endpoints go, whatever the others do. */
+/*
+ * Ends it; the endpoints go, whatever the others do.  A member may leave so when it has ended
+ * its last collective: before that the others would wait for it without end.
+ */
 glex_ret_t glex_group_close(glex_group_t group);
 
 /*
@@ -441,7 +444,7 @@ glex_ret_t glex_group_close(glex_group_t group);
  * Values are combined in an order that does not depend on time: equal calls give equal bits.
  * GLEX_BUSY: one has begun and not ended.  GLEX_INVALID_PARAM: not joined, too much
  * data, no such root or operation.  GLEX_SYS_ERR: the device is lost, or the group
- * broken: a member died, or left.
+ * broken: a member died.
  */
 glex_ret_t glex_group_barrier(glex_group_t group);
 glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint32_t len);
@@ -461,7 +464,7 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 /*
  * Waits until what was begun has ended; timeout in milliseconds as for
  * glex_receive_mp.  GLEX_NO_MP: it has not.  GLEX_INVALID_PARAM: nothing was begun.
- * GLEX_SYS_ERR: it never will, for a member is gone, which every member learns within
+ * GLEX_SYS_ERR: it never will, for a member has died (killed, crashed, or by exit), which every member learns within
  * seconds of waiting, or of calling this with timeout 0 all the time; only glex_group_close
  * is left to do.
  */
