@@ -39,7 +39,7 @@
 #include <glex.h>
 
 #define GLEXCH_MP_BODY	 104 /* stream bytes in one MP */
-#define GLEXCH_SHORT_MAX 240 /* header and data that glexch_try_short may be able to send */
+#define GLEXCH_SHORT_MAX 240 /* header and data that may travel as one immediate PUT */
 #define GLEXCH_BLOB_MAX	 80  /* bytes of identification in the first MP */
 #define GLEXCH_CARD_MAX	 64  /* characters of a card, with the final 0 */
 #define GLEXCH_CHAN_MAIN 0u  /* the channel id of the one lasting connection between two endpoints */
@@ -228,14 +228,15 @@ struct glexch_item {
 	int (*done)(struct glexch_conn *conn, struct glexch_item *item, int failed);
 };
 
-#define GLEXCH_AT_ONCE 6144u /* bytes behind a header: more is not taken in one piece */
+#define GLEXCH_AT_ONCE 6144u /* bytes behind a header that glexch_try_short may be able to send */
 
 /* Something short will be sent next: begins to fetch what that takes. */
 void glexch_expect(const struct glexch_conn *conn);
 
 /*
  * One packet, if it can go at once: a header of hdr_len bytes that takes room bytes
- * of the stream, then len bytes.  1: sent.  0: not now, or it is too long.
+ * of the stream, then len bytes.  1: sent.  0: not now, or it is too long; the same must be
+ * sent next then, by glexch_try, as some of it may be in the ring of the peer already.
  */
 int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 		     size_t len);

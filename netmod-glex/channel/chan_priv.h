@@ -29,7 +29,7 @@
 #define GLEXCH_EVENT_MASK    0x3fu  /* in one of so many: events that nobody expects */
 #define GLEXCH_SILENT	     250u   /* visits of the hand, after which a peer is asked for: some milliseconds */
 #define GLEXCH_AHEAD	     4096u  /* packets that can be under way before the next in order: more than any grant */
-#define GLEXCH_ER_ROUNDS     0x7u   /* rounds that found something in a ring, and looked at nothing else */
+#define GLEXCH_ER_ROUNDS     0x7u /* rounds that find something in a ring look at nothing else; but for one in so many */
 #define GLEXCH_NONE	     0xffffffffu
 
 /* ---- mini-packets -------------------------------------------------------- */
@@ -565,6 +565,7 @@ static inline int glexch_er_has(const struct glexch *ch)
 	return 0;
 }
 
+/* To be written soon.  As emu_want_line, which this library may not know. */
 static inline void glexch_prefetch_own(const void *line)
 {
 #if defined(__x86_64__)

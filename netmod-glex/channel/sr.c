@@ -22,7 +22,7 @@
 #include "chan_priv.h"
 
 #define GLEXCH_SPLIT_MAX    (5u * GLEXCH_MP_BODY)
-#define GLEXCH_ER_LONG	    6144u /* bytes; a stream of such goes faster by blocks: both copy at once */
+#define GLEXCH_ER_LONG	    GLEXCH_AT_ONCE /* bytes; a stream of longer ones goes faster by blocks: both copy at once */
 #define GLEXCH_BUSY_TRIES   64
 #define GLEXCH_BLOCKS_SPARE 1  /* are left to those who have nothing but blocks */
 #define GLEXCH_RUN_MAX	    16 /* connections served in one round */
@@ -383,6 +383,7 @@ int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, 
 	return 1;
 }
 
+/* rec[0] has room for what either channel puts before a header: that of a record, or of an MP. */
 int glexch_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words)
 {
 	struct glexch_mp *mp = (struct glexch_mp *)(void *)rec;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_api_group.c - barrier, broadcast and reductions of a group: every root,
- * shape and degree; what is refused; a member that computes, or dies.
+ * shape and degree; what is refused; a member that computes, leaves, or dies.
  */
 #include <malloc.h>
 #include <signal.h>

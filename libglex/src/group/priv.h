@@ -44,7 +44,7 @@ struct glex_group {
 	struct glex_group_card card;
 	glex_device_handle_t dev;
 	glex_mem_handle_t mh;
-	void *board; /* at mh: what neighbours look for, and direct.c's */
+	void *board; /* at mh: direct.c's */
 	uint32_t n, me;
 	uint32_t neighbours;	      /* who is looked after: the first ones of near */
 	uint32_t children;	      /* of a tree */
@@ -55,7 +55,7 @@ struct glex_group {
 	bool is_broken;
 	bool is_bereft;	      /* a neighbour has died, or something has gone wrong for good */
 	uint64_t dead_next;   /* number of the next to die that has not been looked at */
-	uint32_t tests, lost; /* waits without time, slices without a neighbour, since something was begun */
+	uint32_t tests, lost; /* waits without time, slices since a neighbour had died, of what was begun */
 	uint64_t looked_ms;
 	/* what was begun */
 	enum glexi_what what;
