@@ -131,8 +131,8 @@ static glex_ret_t fetch(struct glex_group *group, int32_t timeout)
 
 	if (ret == GLEX_NOT_IMPLEMENTED)
 		ret = get_posted(group, &req, timeout);
-	else if (ret == GLEX_ACCESS_ERR)
-		ret = take_error(group);
+	else if (ret == GLEX_ACCESS_ERR && take_error(group) == GLEX_SYS_ERR) /* no report: that queue was full */
+		ret = GLEX_SYS_ERR;
 	switch (ret) {
 	case GLEX_SUCCESS:
 		own->at += req.len;
