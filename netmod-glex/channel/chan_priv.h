@@ -296,13 +296,15 @@ struct glexch_grave {
 
 /* ---- exclusive channels --------------------------------------------------- */
 
-#define GLEXCH_LINE	  64u
-#define GLEXCH_ER_GATHER  512u			  /* up to so many bytes are handed over together with their header */
-#define GLEXCH_ER_IMM	  96u			  /* bytes of an immediate PUT on any endpoint */
-#define GLEXCH_ER_INLINE  (GLEXCH_ER_IMM - 16)	  /* stream bytes of it, beside the header of a record and its mark */
-#define GLEXCH_ER_RECORD  (GLEXCH_SHORT_MAX + 16) /* bytes of an immediate PUT where they can be any memory's */
-#define GLEXCH_ER_AHEAD	  16u			  /* lines asked for at a time */
-#define GLEXCH_ER_NOTICES 3u			  /* credit MPs that return lines and may be unread */
+#define GLEXCH_LINE	 64u
+#define GLEXCH_ER_GATHER 512u /* up to so many bytes are handed over together with their header */
+#define GLEXCH_ER_IMM	 96u  /* bytes of an immediate PUT on any endpoint */
+#define GLEXCH_ER_FRAME	 16u  /* the header of a record and its mark */
+#define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME) /* stream bytes of it */
+#define GLEXCH_ER_RECORD                                                                                               \
+	(GLEXCH_SHORT_MAX + GLEXCH_ER_FRAME) /* bytes of an immediate PUT where they can be any memory's */
+#define GLEXCH_ER_AHEAD	  16u		     /* lines asked for at a time */
+#define GLEXCH_ER_NOTICES 3u		     /* credit MPs that return lines and may be unread */
 
 enum glexch_er_state {
 	GLEXCH_ER_OPENING,
@@ -446,6 +448,8 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 	ch->stats.bytes[way] += len;
 }
 
+#define GLEXCH_FEW 256u
+
 /* Headers and short messages: for these a call of memcpy takes longer. */
 static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 {
@@ -464,6 +468,15 @@ static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 		for (i = 0; i < len; i++)
 			dst[i] = src[i];
 	}
+}
+
+/* Bytes that may be so few, or up to some kilobytes. */
+static inline void glexch_copy_some(void *dst, const void *src, size_t len)
+{
+	if (len <= GLEXCH_FEW)
+		glexch_copy_few(dst, src, len);
+	else
+		memcpy(dst, src, len);
 }
 
 /* ---- chan.c -------------------------------------------------------------- */

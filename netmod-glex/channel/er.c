@@ -5,7 +5,7 @@
  * Two processes that talk a lot have a ring in each other's memory.  It consists
  * of lines of 64 bytes.  A record begins on a line:
  *
- *      | header, 8 bytes | stream bytes | mark |    one immediate PUT: up to 80 stream bytes, or 240
+ *      | header, 8 bytes | stream bytes | mark |    one immediate PUT: up to 80 stream bytes, or 1,008
  *      | stream bytes ...      |                     further lines, if there are more
  *
  * What is in further lines is PUT first, and then, with a fence, the header: who
@@ -17,7 +17,7 @@
  *               ^ rx_line: the next                        runs into the tail; the next is at the start
  *
  * Where the endpoint can, bytes go straight from the caller's memory
- * (glex_inject), and immediate PUTs are longer: up to 240 bytes to gather them with
+ * (glex_inject), and immediate PUTs are longer: up to a kilobyte to gather them with
  * their header costs less than another PUT.  Else they go from a copy of the ring
  * that the sender keeps: a line of it is rewritten when the receiver has returned
  * the line, so the PUT has long ended.
@@ -50,7 +50,6 @@ enum glexch_er_kind {
 	GLEXCH_ER_SPLIT, /* such a header of `more` bytes, then others; there are no further lines */
 };
 
-_Static_assert(GLEXCH_SHORT_MAX <= UINT8_MAX, "inl of a header");
 _Static_assert(16 + GLEXCH_BRIEF_WORDS * 8 <= GLEXCH_LINE, "a brief record is one line");
 
 /* The header of a record to be sent. */
@@ -61,35 +60,48 @@ struct glexch_er_head {
 };
 
 /*
- * The same as the word it is in the ring, from the lowest bit: 16 seq, 16 more,
- * 8 inl, 8 credits returned, 10 lines returned, 4 kind, 1 saw.
+ * The same as the word it is in the ring, from the lowest bit: 16 seq, 15 more,
+ * 11 inl, 8 credits returned, 10 lines returned, 2 kind, 1 saw.
  */
+#define GLEXCH_ER_AT_MORE    16
+#define GLEXCH_ER_AT_INL     31
+#define GLEXCH_ER_AT_CREDITS 42
+#define GLEXCH_ER_AT_LINES   50
+#define GLEXCH_ER_AT_KIND    60
+#define GLEXCH_ER_AT_SAW     62
+#define GLEXCH_ER_MORE_MAX   0x7fffu
+#define GLEXCH_ER_INL_MAX    0x7ffu
+#define GLEXCH_ER_LINES_MAX  0x3ffu
+
+_Static_assert(GLEXCH_SHORT_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
+
 static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, uint16_t seq, uint32_t credits, uint32_t lines,
 				      uint32_t saw)
 {
-	return seq | h->more << 16 |
-	       (uint64_t)(h->inl | credits << 8 | lines << 16 | (uint32_t)h->kind << 26 | saw << 30) << 32;
+	return seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
+	       (uint64_t)(credits | lines << (GLEXCH_ER_AT_LINES - GLEXCH_ER_AT_CREDITS)) << GLEXCH_ER_AT_CREDITS |
+	       (uint64_t)((uint32_t)h->kind | saw << (GLEXCH_ER_AT_SAW - GLEXCH_ER_AT_KIND)) << GLEXCH_ER_AT_KIND;
 }
 
 static inline uint32_t glexch_er_more(uint64_t w)
 {
-	return (uint32_t)w >> 16;
+	return (uint32_t)w >> GLEXCH_ER_AT_MORE & GLEXCH_ER_MORE_MAX;
 }
 
 static inline uint32_t glexch_er_inl(uint64_t w)
 {
-	return w >> 32 & 0xff;
+	return w >> GLEXCH_ER_AT_INL & GLEXCH_ER_INL_MAX;
 }
 
 static inline enum glexch_er_kind glexch_er_kind_of(uint64_t w)
 {
-	return (enum glexch_er_kind)(w >> 58 & 15);
+	return (enum glexch_er_kind)(w >> GLEXCH_ER_AT_KIND & 3);
 }
 
 /* Whether anything comes back with it. */
 static inline int glexch_er_returns(uint64_t w)
 {
-	return (w & ((uint64_t)0x3ffff << 40 | (uint64_t)1 << 62)) != 0;
+	return (w & ((uint64_t)0x3ffff << GLEXCH_ER_AT_CREDITS | (uint64_t)1 << GLEXCH_ER_AT_SAW)) != 0;
 }
 
 /*
@@ -100,9 +112,9 @@ static inline int glexch_er_returns(uint64_t w)
 
 static inline int glexch_er_is_brief(uint64_t w)
 {
-	const uint64_t varies = 0xffff | (uint64_t)0xff << 32;
+	const uint64_t varies = 0xffff | (uint64_t)GLEXCH_ER_INL_MAX << GLEXCH_ER_AT_INL;
 
-	return (w & ~varies) == (uint64_t)GLEXCH_ER_PAD << 58 && glexch_er_inl(w) <= GLEXCH_ER_BRIEF;
+	return (w & ~varies) == (uint64_t)GLEXCH_ER_PAD << GLEXCH_ER_AT_KIND && glexch_er_inl(w) <= GLEXCH_ER_BRIEF;
 }
 
 #define GLEXCH_ER_MARK_STEP 0x9e3779b97f4a7c15u
@@ -123,10 +135,12 @@ static uint32_t glexch_er_head_lines(uint32_t inl)
 	return glexch_lines_of(16 + glexch_round8(inl));
 }
 
-/* Bytes in further lines of a record: such that it fits into the tail. */
+/* Bytes in further lines of a record: such that it fits into the tail, and its length into a header. */
 static uint32_t glexch_er_most(uint32_t lines)
 {
-	return (lines / 4 - 2) * GLEXCH_LINE;
+	uint32_t fits = lines / 4 - glexch_er_head_lines(GLEXCH_ER_INLINE), told = GLEXCH_ER_MORE_MAX / GLEXCH_LINE;
+
+	return (fits < told ? fits : told) * GLEXCH_LINE;
 }
 
 static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)
@@ -192,7 +206,7 @@ static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn 
 /* Lines to be returned with a record: each time costs both sides something. */
 static inline uint32_t glexch_er_worth(const struct glexch_er *er)
 {
-	uint32_t owed = er->rx_owed < 0x3ff ? er->rx_owed : 0x3ff;
+	uint32_t owed = er->rx_owed < GLEXCH_ER_LINES_MAX ? er->rx_owed : GLEXCH_ER_LINES_MAX;
 
 	return owed >= er->lines / 32 ? owed : 0;
 }
@@ -295,7 +309,7 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	h.more = len ? (uint32_t)hdr_len : 0;
 	rec[glexch_round8(h.inl) / 8] = 0; /* the padding of the last word */
 	glexch_copy_few(rec + 1, hdr, hdr_len);
-	glexch_copy_few((uint8_t *)(rec + 1) + hdr_len, data, len);
+	glexch_copy_some((uint8_t *)(rec + 1) + hdr_len, data, len);
 	if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
 		return 0;
 	glexch_count(conn->ch, GLEXCH_WAY_ER_IMM, room + len);
@@ -532,9 +546,9 @@ static inline uint64_t glexch_er_look(const struct glexch_er *er)
 /* What comes back with a record. */
 static void glexch_er_take_returns(struct glexch_conn *conn, uint64_t w)
 {
-	uint32_t lines = w >> 48 & 0x3ff;
+	uint32_t lines = w >> GLEXCH_ER_AT_LINES & GLEXCH_ER_LINES_MAX;
 
-	glexch_sr_take(conn, (uint8_t)(w >> 40), w >> 62 & 1);
+	glexch_sr_take(conn, (uint8_t)(w >> GLEXCH_ER_AT_CREDITS), w >> GLEXCH_ER_AT_SAW & 1);
 	if (lines)
 		glexch_er_returned(conn, lines);
 }

@@ -122,6 +122,14 @@ static uint8_t *glexch_er_memory(struct glexch *ch, uint64_t bytes, glex_mem_han
 	return mem;
 }
 
+/* Stream bytes of a record that is one PUT: it fits into the tail of a ring, on whichever line it begins. */
+static uint32_t glexch_er_whole(uint32_t lines)
+{
+	uint32_t most = (lines - glexch_er_starts(lines)) * GLEXCH_LINE - GLEXCH_ER_FRAME;
+
+	return most < GLEXCH_SHORT_MAX ? most : GLEXCH_SHORT_MAX;
+}
+
 /* Whether bytes of any memory can be PUT: asked by a PUT of nothing into a ring of ours. */
 static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
 {
@@ -129,7 +137,7 @@ static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
 
 	if (ch->er_injects < 0) {
 		ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
-		ch->er_inline = ch->er_injects ? GLEXCH_SHORT_MAX : GLEXCH_ER_INLINE;
+		ch->er_inline = ch->er_injects ? glexch_er_whole(ch->er_lines) : GLEXCH_ER_INLINE;
 	}
 	return ch->er_injects;
 }

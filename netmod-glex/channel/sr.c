@@ -658,10 +658,7 @@ void glexch_data_short(struct glexch_conn *conn, const void *header, size_t head
 
 	memset(p, 0, GLEXCH_MP_BODY); /* of known length, so it takes no call */
 	glexch_copy_few(p, header, header_len);
-	if (len <= GLEXCH_SHORT_MAX)
-		glexch_copy_few(p + room, bytes, len);
-	else
-		memcpy(p + room, bytes, len);
+	glexch_copy_some(p + room, bytes, len);
 	conn->ch->ops->data(conn, p, room + len);
 }
 

@@ -270,7 +270,7 @@ START_TEST(try_short__header_with_zeros__arrives_whole)
 	enum glexch_mode mode = _i % 2 ? GLEXCH_MODE_ER : GLEXCH_MODE_SR;
 	static const size_t rooms[] = {80, 90};
 	struct end *a, *b;
-	uint8_t zeros[80 + 170];
+	uint8_t zeros[80 + 1040];
 	size_t most;
 
 	start_er((unsigned)_i, mode, 4, RING);
@@ -285,7 +285,7 @@ START_TEST(try_short__header_with_zeros__arrives_whole)
 	b->expect_zeros = 1;
 	most = mode == GLEXCH_MODE_ER && fake.injects ? GLEXCH_SHORT_MAX : 80;
 	for (size_t hdr = 1; hdr <= 80; hdr++) {
-		for (size_t len = 0; len < 170; len += len < 40 ? 1 : 13) {
+		for (size_t len = 0; len < 1040; len += len < 40 ? 1 : len < 170 ? 13 : 83) {
 			size_t room = rooms[(hdr + len) % 9 == 0];
 			int sent;
 
