@@ -68,6 +68,8 @@ fence_over='if (win_ptr->states.access_state == MPIDI_RMA_FENCE_ISSUED) {'
 start_over='if (win_ptr->states.access_state == MPIDI_RMA_PSCW_ISSUED) { win_ptr->states.access_state = MPIDI_RMA_PSCW_GRANTED; if (win_ptr->num_targets_with_pending_net_ops) { mpi_errno = MPIDI_CH3I_Win_set_active(win_ptr); MPIR_ERR_CHECK(mpi_errno); } }'
 short_send='mpi_errno = MPIDI_CH3_EagerContigShortSend( &sreq,'
 brief='__attribute__((weak)) int MPIDI_GLEX_send_brief(MPIDI_VC_t *, const void *, intptr_t, int, MPIR_Comm *, int); if (!MPIDI_GLEX_send_brief || !MPIDI_GLEX_send_brief(vc, (const char *)buf + dt_true_lb, data_sz, tag, comm, context_offset))'
+send_request='MPIDI_Request_create_sreq(sreq, mpi_errno, goto fn_exit);'
+at_once='__attribute__((weak)) int MPIDI_GLEX_isend(MPIDI_VC_t *, const void *, intptr_t, int, int, MPIR_Comm *, int, MPIR_Request **); MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb); if (dt_contig && MPIDI_GLEX_isend && MPIDI_GLEX_isend(vc, (const char *)buf + dt_true_lb, data_sz, rank, tag, comm, context_offset, &sreq)) goto fn_exit;'
 signals='hdr.signum = signum;'
 whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, sizeof(hdr), MSG_NOSIGNAL) >= 0 || errno != EAGAIN) goto fn_exit;'
 session='setsid();'
@@ -229,6 +231,9 @@ hook_send()
 	if [ -f "$send_c" ] && [ "$(grep -cF "$short_send" "$send_c")" = 1 ]; then
 		insert before "$short_send" "$brief" "$send_c"
 	fi
+	if [ -f "$isend_c" ] && [ "$(grep -cF "$send_request" "$isend_c")" = 1 ]; then
+		insert before "$send_request" "$at_once" "$isend_c"
+	fi
 }
 
 # Those that note errors in mpi_errno_ret and never look at it again.
@@ -355,6 +360,7 @@ take_out()
 	take_out_of "$coll_h" "$hook"
 	[ ! -f "$wait_c" ] || take_out_of "$wait_c" "$wait_there"
 	[ ! -f "$send_c" ] || take_out_of "$send_c" "$brief"
+	[ ! -f "$isend_c" ] || take_out_of "$isend_c" "$at_once"
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
@@ -411,6 +417,7 @@ launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
 [ -f "$launch_c" ] || launch_c=$mpich/src/pm/hydra/lib/utils/launch.c # MPICH 4.1
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
 send_c=$mpich/src/mpid/ch3/src/mpid_send.c
+isend_c=$mpich/src/mpid/ch3/src/mpid_isend.c
 wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c

@@ -450,6 +450,9 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 
 #define GLEXCH_FEW 256u
 
+/* Else gcc makes rep movs or rep stos of the loop, which take longer to begin than some hundred bytes to copy. */
+#define GLEXCH_STAY_LOOP(i) __asm__("" : "+r"(i))
+
 /* Headers and short messages: for these a call of memcpy takes longer. */
 static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 {
@@ -458,8 +461,11 @@ static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 	size_t i;
 
 	if (len >= 16) {
-		for (i = 0; i + 16 <= len; i += 16)
+		for (i = 0; i + 16 <= len; i += 16) {
 			memcpy(dst + i, src + i, 16);
+			__asm__(""
+				: "+r"(i)); /* else it becomes rep movsq, which takes as long as the rest of a message */
+		}
 		memcpy(dst + len - 16, src + len - 16, 16); /* whatever part of it has been copied */
 	} else if (len >= 8) {
 		memcpy(dst, src, 8);
@@ -467,6 +473,14 @@ static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 	} else {
 		for (i = 0; i < len; i++)
 			dst[i] = src[i];
+	}
+}
+
+static inline void glexch_clear_words(uint64_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		words[i] = 0;
+		GLEXCH_STAY_LOOP(i);
 	}
 }
 

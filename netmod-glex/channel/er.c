@@ -336,7 +336,7 @@ static void glexch_er_take_header(struct glexch_conn *conn, struct glexch_cursor
 {
 	uint32_t room = conn->ch->header, header = glexch_er_trim(cur->iov->iov_base, room);
 
-	memcpy(rec + 1, cur->iov->iov_base, room); /* with the zeros: they fill its last word */
+	glexch_copy_few(rec + 1, cur->iov->iov_base, room); /* with the zeros: they fill its last word */
 	glexch_cursor_copy(cur, NULL, room);
 	h->kind = GLEXCH_ER_PAD;
 	h->inl = header;
@@ -363,7 +363,7 @@ static void glexch_er_take_inline(struct glexch_conn *conn, struct glexch_cursor
 	}
 }
 
-/* PUTs bytes straight from where the caller has them, segment by segment. */
+/* PUTs the further bytes of a record to their lines, straight from where the caller has them, segment by segment. */
 static enum glexch_step glexch_er_inject(struct glexch_conn *conn, struct glexch_cursor *cur, uint32_t line,
 					 uint32_t len)
 {
@@ -387,31 +387,30 @@ static enum glexch_step glexch_er_inject(struct glexch_conn *conn, struct glexch
 	return glexch_er_step_of(conn, ret);
 }
 
-/* PUTs the further bytes of a record to their lines. */
-static enum glexch_step glexch_er_put(struct glexch_conn *conn, struct glexch_cursor *cur, uint32_t line, uint32_t len)
+/* The same out of a copy of the ring: in our region it lies behind the ring. */
+static enum glexch_step glexch_er_put_copy(struct glexch_conn *conn, struct glexch_cursor *cur, uint32_t line,
+					   uint32_t len)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t ring = er->lines * GLEXCH_LINE; /* in our region the copy lies behind the ring */
-	struct glex_rdma_req req = {0};
+	struct glex_rdma_req req = {
+		.rmt_ep_addr.v = conn->peer,
+		.local_mh = er->mh,
+		.local_offset = (er->lines + line) * GLEXCH_LINE,
+		.len = len,
+		.rmt_mh = er->tx_ring,
+		.rmt_offset = line * GLEXCH_LINE,
+		.type = GLEX_RDMA_TYPE_PUT,
+		.rmt_key = conn->key,
+	};
 	uint8_t bytes[GLEXCH_ER_IMM];
 	int tries = GLEXCH_ER_TRIES;
 	glex_ret_t ret;
 
-	if (!er->tx_copy)
-		return glexch_er_inject(conn, cur, line, len);
 	if (len <= GLEXCH_ER_IMM) {
 		glexch_cursor_copy(cur, bytes, len);
 		return glexch_er_step_of(conn, glexch_er_imm(conn, line, bytes, len, 0));
 	}
 	glexch_cursor_copy(cur, er->tx_copy + line * GLEXCH_LINE, len);
-	req.rmt_ep_addr.v = conn->peer;
-	req.local_mh = er->mh;
-	req.local_offset = ring + line * GLEXCH_LINE;
-	req.len = len;
-	req.rmt_mh = er->tx_ring;
-	req.rmt_offset = line * GLEXCH_LINE;
-	req.type = GLEX_RDMA_TYPE_PUT;
-	req.rmt_key = conn->key;
 	do
 		ret = glex_rdma(conn->ch->ep, &req, NULL);
 	while (ret == GLEX_BUSY && --tries);
@@ -442,7 +441,8 @@ enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *
 		return GLEXCH_STEP_NO_CREDIT;
 	if (len) {
 		er->begun = 1;
-		step = glexch_er_put(conn, &c, er->tx_line + head, len);
+		step = er->tx_copy ? glexch_er_put_copy(conn, &c, er->tx_line + head, len)
+				   : glexch_er_inject(conn, &c, er->tx_line + head, len);
 	}
 	if (step == GLEXCH_STEP_OK)
 		step = glexch_er_commit(conn, rec, &h, n);

@@ -656,17 +656,29 @@ void glexch_data_short(struct glexch_conn *conn, const void *header, size_t head
 	uint8_t *p = (uint8_t *)whole;
 	uint32_t room = conn->ch->header;
 
-	memset(p, 0, GLEXCH_MP_BODY); /* of known length, so it takes no call */
+	glexch_clear_words(whole, GLEXCH_MP_BODY / 8);
 	glexch_copy_few(p, header, header_len);
 	glexch_copy_some(p + room, bytes, len);
 	conn->ch->ops->data(conn, p, room + len);
+}
+
+/* A header, which is not aligned there, and len bytes behind it. */
+static inline void glexch_sr_hand_split(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t len)
+{
+	const struct glexch_ops *ops = conn->ch->ops;
+	uint32_t header = mp->u.split.header;
+	uint8_t *bytes = mp->u.split.bytes + header;
+	uint64_t head[GLEXCH_MP_BODY / 8];
+
+	glexch_copy_few(head, mp->u.split.bytes, header);
+	if (!ops->packet || !ops->packet(conn, head, header, bytes, len))
+		glexch_data_short(conn, head, header, bytes, len);
 }
 
 /* One of the three that carry nothing but bytes. */
 void glexch_sr_hand_over(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len)
 {
 	const struct glexch_ops *ops = conn->ch->ops;
-	uint32_t header = mp->u.split.header;
 
 	switch (mp->hdr.type & GLEXCH_MP_TYPE) {
 	case GLEXCH_MP_SHORT:
@@ -674,7 +686,7 @@ void glexch_sr_hand_over(struct glexch_conn *conn, struct glexch_mp *mp, uint32_
 			glexch_data_short(conn, mp->u.bytes, body_len, NULL, 0);
 		break;
 	case GLEXCH_MP_SPLIT:
-		glexch_data_short(conn, mp->u.split.bytes, header, mp->u.split.bytes + header, body_len - 1 - header);
+		glexch_sr_hand_split(conn, mp, body_len - 1 - mp->u.split.header);
 		break;
 	default:
 		ops->data(conn, mp->u.bytes, body_len);

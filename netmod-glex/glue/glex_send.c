@@ -174,6 +174,12 @@ static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, con
 	MPID_nem_glex_go_on(conn, sreq);
 }
 
+/* It may go as it is: too long for that is what would be lent. */
+static inline int MPID_nem_glex_in_one(intptr_t len)
+{
+	return (size_t)len <= GLEXCH_AT_ONCE && (size_t)len <= MPID_nem_glex.lend_above;
+}
+
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 
 /* Up to 16 bytes, and zeros behind them to the end of their last word. */
@@ -197,52 +203,109 @@ static inline void MPID_nem_glex_load_few(uint64_t words[2], const uint8_t *p, s
 	words[1] = last;
 }
 
-#define MPID_NEM_GLEX_SHORT_AT(field) offsetof(MPIDI_CH3_Pkt_eagershort_send_t, field)
-#define MPID_NEM_GLEX_SHORT_SET(words, field, value)                                                                   \
-	((words)[MPID_NEM_GLEX_SHORT_AT(field) / 8] |=                                                                 \
-	 ((uint64_t)(value) & (UINT64_MAX >> (64 - 8 * sizeof(((MPIDI_CH3_Pkt_eagershort_send_t *)0)->field))))        \
-	 << 8 * (MPID_NEM_GLEX_SHORT_AT(field) % 8))
+#define MPID_NEM_GLEX_SET(words, type, field, value)                                                                   \
+	((words)[offsetof(type, field) / 8] |=                                                                         \
+	 ((uint64_t)(value) & (UINT64_MAX >> (64 - 8 * sizeof(((type *)0)->field))))                                   \
+	 << 8 * (offsetof(type, field) % 8))
+
+/* What all of CH3's messages begin with, made of words: its own are stored by fields, and who loads words of that waits. */
+#define MPID_NEM_GLEX_SET_MESSAGE(words, type_, kind, len)                                                             \
+	do {                                                                                                           \
+		MPID_NEM_GLEX_SET(words, type_, type, kind);                                                           \
+		MPID_NEM_GLEX_SET(words, type_, match.parts.rank, comm->rank);                                         \
+		MPID_NEM_GLEX_SET(words, type_, match.parts.tag, tag);                                                 \
+		MPID_NEM_GLEX_SET(words, type_, match.parts.context_id, comm->context_id + context_offset);            \
+		MPID_NEM_GLEX_SET(words, type_, data_sz, len);                                                         \
+	} while (0)
+
+/* The connection of a VC that a message can go out on at once; NULL: there is none, or it is not ours. */
+static inline struct glexch_conn *MPID_nem_glex_free_way(MPIDI_VC_t *vc)
+{
+	const MPID_nem_glex_vc_t *area = MPID_nem_glex_vc(vc);
+
+	return vc->ch.iStartContigMsg == MPID_nem_glex_iStartContigMsg && !area->held ? area->conn : NULL;
+}
 
 /*
  * MPID_Send asks with a message of up to 16 bytes (install-into.sh): the packet that CH3
- * would make of it, made of words.  Its own is stored by fields, and who loads words of
- * that waits.  0: CH3 is to do it.
+ * would make of it.  0: CH3 is to do it.
  */
 int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset);
 int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset)
 {
 	uint64_t rec[2 + GLEXCH_BRIEF_WORDS], *words = rec + 1;
-	const MPID_nem_glex_vc_t *area;
+	struct glexch_conn *conn = MPID_nem_glex_free_way(vc);
 
-	if (vc->ch.iStartContigMsg != MPID_nem_glex_iStartContigMsg)
+	if (!conn)
 		return 0;
-	area = MPID_nem_glex_vc(vc);
-	if (!area->conn || area->held)
-		return 0;
-	glexch_expect(area->conn);
+	glexch_expect(conn);
 	words[0] = words[1] = words[2] = 0;
-	MPID_NEM_GLEX_SHORT_SET(words, type, MPIDI_CH3_PKT_EAGERSHORT_SEND);
-	MPID_NEM_GLEX_SHORT_SET(words, match.parts.rank, comm->rank);
-	MPID_NEM_GLEX_SHORT_SET(words, match.parts.tag, tag);
-	MPID_NEM_GLEX_SHORT_SET(words, match.parts.context_id, comm->context_id + context_offset);
-	MPID_NEM_GLEX_SHORT_SET(words, data_sz, len);
+	MPID_NEM_GLEX_SET_MESSAGE(words, MPIDI_CH3_Pkt_eagershort_send_t, MPIDI_CH3_PKT_EAGERSHORT_SEND, len);
 	MPID_nem_glex_load_few(&words[3], buf, (size_t)len);
-	if (!glexch_try_brief(area->conn, rec, 3 + ((uint32_t)len + 7) / 8))
+	if (!glexch_try_brief(conn, rec, 3 + ((uint32_t)len + 7) / 8))
 		return 0;
 	MPID_nem_glex_count_eager(0);
 	return 1;
 }
 
-_Static_assert(MPID_NEM_GLEX_SHORT_AT(data) == 24 && MPIDI_EAGER_SHORT_SIZE <= 16 && 5 <= GLEXCH_BRIEF_WORDS,
+_Static_assert(offsetof(MPIDI_CH3_Pkt_eagershort_send_t, data) == 24 && MPIDI_EAGER_SHORT_SIZE <= 16 &&
+		       5 <= GLEXCH_BRIEF_WORDS,
 	       "three words and the data");
 
-#endif
-
-/* It may go as it is: too long for that is what would be lent. */
-static inline int MPID_nem_glex_in_one(intptr_t len)
+/* The request of a send that has ended: with what a cancel needs, which asks the peer to forget the message. */
+static inline MPIR_Request *MPID_nem_glex_sent_request(int rank, int tag, MPIR_Comm *comm, int context_offset)
 {
-	return (size_t)len <= GLEXCH_AT_ONCE && (size_t)len <= MPID_nem_glex.lend_above;
+	MPIR_Request *sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
+
+	if (unlikely(!sreq))
+		return NULL;
+	sreq->comm = comm;
+	MPIR_Comm_add_ref(comm);
+	sreq->dev.partner_request = NULL;
+	sreq->dev.match.parts.rank = rank;
+	sreq->dev.match.parts.tag = tag;
+	sreq->dev.match.parts.context_id = comm->context_id + context_offset;
+	MPIDI_Request_set_type(sreq, MPIDI_REQUEST_TYPE_SEND);
+	MPIDI_Request_set_msg_type(sreq, MPIDI_REQUEST_EAGER_MSG);
+	MPIR_cc_set(&sreq->cc, 0);
+	return sreq;
 }
+
+/*
+ * The same for MPID_Isend, with as many bytes as can go in one piece: *sreq_p is complete.  If not, CH3
+ * sends the same bytes next, as a channel wants it that may have some of them on the way.
+ */
+int MPIDI_GLEX_isend(MPIDI_VC_t *vc, const void *buf, intptr_t len, int rank, int tag, MPIR_Comm *comm,
+		     int context_offset, MPIR_Request **sreq_p);
+int MPIDI_GLEX_isend(MPIDI_VC_t *vc, const void *buf, intptr_t len, int rank, int tag, MPIR_Comm *comm,
+		     int context_offset, MPIR_Request **sreq_p)
+{
+	struct glexch_conn *conn = MPID_nem_glex_free_way(vc);
+	uint64_t words[sizeof(MPIDI_CH3_Pkt_eager_send_t) / 8] = {0};
+	int eager_threshold = -1;
+	MPIR_Request *sreq;
+
+	MPIDI_CH3_GET_EAGER_THRESHOLD(&eager_threshold, comm, vc);
+	if (!conn || !MPID_nem_glex_in_one(len) || len + (intptr_t)sizeof(words) > eager_threshold)
+		return 0;
+	glexch_expect(conn);
+	sreq = MPID_nem_glex_sent_request(rank, tag, comm, context_offset);
+	if (unlikely(!sreq))
+		return 0;
+	MPID_NEM_GLEX_SET_MESSAGE(words, MPIDI_CH3_Pkt_eager_send_t, MPIDI_CH3_PKT_EAGER_SEND, len);
+	MPID_NEM_GLEX_SET(words, MPIDI_CH3_Pkt_eager_send_t, sender_req_id, sreq->handle);
+	if (unlikely(!glexch_try_short(conn, words, sizeof(words), sizeof(MPIDI_CH3_Pkt_t), buf, (size_t)len))) {
+		MPIR_Request_free(sreq);
+		return 0;
+	}
+	MPID_nem_glex_count_eager((size_t)len);
+	*sreq_p = sreq;
+	return 1;
+}
+
+_Static_assert(sizeof(MPIDI_CH3_Pkt_eager_send_t) % 8 == 0, "words");
+
+#endif
 
 int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
 				  MPIR_Request **sreq_ptr)
