@@ -33,6 +33,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_poll.c \
 	netmod-glex/glue/glex_send.c \
 	netmod-glex/glue/glex_stats.c \
+	netmod-glex/glue/glex_target.c \
 	netmod-glex/glue/glex_vc.c \
 	netmod-glex/install-into.sh
 
