@@ -29,7 +29,7 @@
 #                     and one for sends that made no request because their rank is dead
 #   src/ch3u_rma_sync.c <- a line where the barrier of a fence ends: when that is after the posts
 #                     that a start waits for, nobody would tell the start
-#   src/pm/hydra/pm/pmiserv/pmiserv_cb.c <- a line where mpiexec tells the others that a rank has died:
+#   src/pm/hydra/.../pmiserv_cb.c <- a line where mpiexec tells the others that a rank has died:
 #                     who has left meanwhile need not hear of it, and is no reason for mpiexec to die
 #   src/pm/hydra/utils/launch/launch.c <- a line that keeps the ranks of a machine in one session, since
 #                     giving way to each other ends at its bounds
@@ -71,7 +71,9 @@ brief='__attribute__((weak)) int MPIDI_GLEX_send_brief(MPIDI_VC_t *, const void 
 send_request='MPIDI_Request_create_sreq(sreq, mpi_errno, goto fn_exit);'
 at_once='__attribute__((weak)) int MPIDI_GLEX_isend(MPIDI_VC_t *, const void *, intptr_t, int, int, MPIR_Comm *, int, MPIR_Request **); MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb); if (dt_contig && MPIDI_GLEX_isend && MPIDI_GLEX_isend(vc, (const char *)buf + dt_true_lb, data_sz, rank, tag, comm, context_offset, &sreq)) goto fn_exit;'
 signals='hdr.signum = signum;'
+signals_41='hdr.u.data = signum;' # MPICH 4.1
 whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, sizeof(hdr), MSG_NOSIGNAL) >= 0 || errno != EAGAIN) goto fn_exit;'
+addressed='hdr.pgid = proxy->pgid; hdr.proxy_id = proxy->proxy_id; hdr.buflen = 0;'
 session='setsid();'
 not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
@@ -205,7 +207,7 @@ hook_collectives()
 # insert before|after TEXT LINE FILE: where FILE has TEXT
 insert()
 {
-	if grep -qF "$3" "$4"; then
+	if grep -qF "$3" "$4" || ! grep -qF "$2" "$4"; then
 		return
 	fi
 	awk -v where="$1" -v text="$2" -v line="$3" -v b="$begin" -v e="$end" '
@@ -248,21 +250,32 @@ mend_allreduce()
 	done
 }
 
+# Where a schedule keeps the error of its steps.
+noted()
+{
+	echo "sched->req->u.nbc.$(grep -qF 'u.nbc.coll_attr' "$gentran_c" && echo coll_attr || echo errflag)" # MPICH 5.0
+}
+
 # Of a step that receives; of one that could not send, for which something has to end.
 received()
 {
-	echo "MPIR_Process_status(&vtxp->u.$1.req->status, &sched->req->u.nbc.errflag);"
+	if grep -q 'MPIR_Process_status(.*errflag' "$mpich/src/include/mpir_misc_post.h"; then
+		echo "MPIR_Process_status(&vtxp->u.$1.req->status, &$(noted));"
+	else # MPICH 4.2
+		echo "if (MPIR_Process_status(&vtxp->u.$1.req->status) && !$(noted))" \
+			"$(noted) = MPIR_ERR_GET_CLASS(vtxp->u.$1.req->status.MPI_ERROR) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
+	fi
 }
 
 unsent()
 {
 	echo "if (!vtxp->u.$1.req) { vtxp->u.$1.req = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);" \
-		"if (!sched->req->u.nbc.errflag) sched->req->u.nbc.errflag = MPIR_ERR_PROC_FAILED; }"
+		"if (!$(noted)) $(noted) = MPIR_ERR_PROC_FAILED; }"
 }
 
 mend_schedules()
 {
-	if [ ! -f "$gentran_c" ] || ! grep -q 'u\.nbc\.errflag' "$gentran_c"; then
+	if [ ! -f "$gentran_c" ] || ! grep -qE 'u\.nbc\.(errflag|coll_attr)' "$gentran_c"; then
 		return
 	fi
 	for step in irecv irecv_status; do
@@ -330,6 +343,9 @@ mend_launcher()
 	if [ -f "$pmiserv_c" ] && [ "$(grep -cF "$signals" "$pmiserv_c")" = 1 ] &&
 		grep -qF 'HYDU_sock_write(proxy->control_fd, &hdr, sizeof(hdr)' "$pmiserv_c"; then
 		insert after "$signals" "$whoever_is_left" "$pmiserv_c"
+	elif [ -f "$pmiserv_c" ] && [ "$(grep -cF "$signals_41" "$pmiserv_c")" = 1 ] &&
+		grep -qF 'send_hdr_downstream(proxy, &hdr, NULL, 0)' "$pmiserv_c"; then
+		insert after "$signals_41" "$addressed $whoever_is_left" "$pmiserv_c"
 	fi
 }
 
@@ -413,6 +429,7 @@ recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
 rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
 pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
+[ -f "$pmiserv_c" ] || pmiserv_c=$mpich/src/pm/hydra/mpiexec/pmiserv_cb.c # MPICH 4.1
 launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
 [ -f "$launch_c" ] || launch_c=$mpich/src/pm/hydra/lib/utils/launch.c # MPICH 4.1
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c

@@ -108,10 +108,17 @@ static uint64_t MPID_nem_glex_cost(const MPIR_Request *req)
 	return sizeof(*req) + req->dev.recv_data_sz;
 }
 
+/* What collectives of a communicator add to its id. */
+#ifdef MPIR_CONTEXT_INTRA_COLL
+#define MPID_NEM_GLEX_COLL_ID MPIR_CONTEXT_INTRA_COLL
+#else /* MPICH 4.2 */
+#define MPID_NEM_GLEX_COLL_ID MPIR_CONTEXT_COLL_OFFSET
+#endif
+
 /* Who sent it; NULL: that cannot be told, as for messages between two groups. */
 static MPIDI_VC_t *MPID_nem_glex_sender(const MPIR_Request *req)
 {
-	static const MPIR_Context_id_t kind = MPIR_CONTEXT_INTRA_COLL;
+	static const MPIR_Context_id_t kind = MPID_NEM_GLEX_COLL_ID;
 	MPIR_Context_id_t id = req->dev.match.parts.context_id;
 	MPIR_Comm *comm = NULL;
 	MPIDI_VC_t *vc;
