@@ -118,7 +118,7 @@ static int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype
 {
 	MPI_Aint done;
 
-#if MPICH_NUMVERSION < 40200000
+#ifndef MPIR_TYPEREP_FLAG_NONE /* since MPICH 4.1 */
 	return MPIR_Typerep_pack(buf, count, type, 0, packed, len, &done);
 #else
 	return MPIR_Typerep_pack(buf, count, type, 0, packed, len, &done, MPIR_TYPEREP_FLAG_NONE);
@@ -129,7 +129,7 @@ static int MPID_nem_glex_op_unpack(struct MPID_nem_glex_op *op)
 {
 	MPI_Aint done;
 
-#if MPICH_NUMVERSION < 40200000
+#ifndef MPIR_TYPEREP_FLAG_NONE /* since MPICH 4.1 */
 	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->len, op->buf, op->count, op->type, 0, &done);
 #else
 	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->len, op->buf, op->count, op->type, 0, &done,

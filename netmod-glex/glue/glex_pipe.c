@@ -142,7 +142,7 @@ static void MPID_nem_glex_walk_end(void **walk)
 
 static int MPID_nem_glex_pack(MPIR_Request *req, void **walk, uint64_t pos, void *to, MPI_Aint size, MPI_Aint *done)
 {
-#if MPICH_NUMVERSION < 40100000
+#ifndef MPIR_TYPEREP_FLAG_NONE /* since MPICH 4.1 */
 	return MPIR_Typerep_pack(req->dev.user_buf, req->dev.user_count, req->dev.datatype, pos, to, size, done);
 #else
 	return MPIR_Typerep_pack(req->dev.user_buf, req->dev.user_count, req->dev.datatype, pos, to, size, done,
@@ -153,7 +153,7 @@ static int MPID_nem_glex_pack(MPIR_Request *req, void **walk, uint64_t pos, void
 static int MPID_nem_glex_unpack(MPIR_Request *req, void **walk, uint64_t pos, const void *from, MPI_Aint size,
 				MPI_Aint *done)
 {
-#if MPICH_NUMVERSION < 40100000
+#ifndef MPIR_TYPEREP_FLAG_NONE /* since MPICH 4.1 */
 	return MPIR_Typerep_unpack(from, size, req->dev.user_buf, req->dev.user_count, req->dev.datatype, pos, done);
 #else
 	return MPIR_Typerep_unpack(from, size, req->dev.user_buf, req->dev.user_count, req->dev.datatype, pos, done,

@@ -118,9 +118,6 @@ void MPID_nem_glex_stats_print(void)
 
 /* ---- MPI_T --------------------------------------------------------------- */
 
-/* The interface of 4.0; it is not a public one. */
-#if MPICH_NUMVERSION < 40100000
-
 struct MPID_nem_glex_pvar {
 	const char *name;
 	int of_channel; /* else of MPID_nem_glex.stats */
@@ -205,11 +202,3 @@ void MPID_nem_glex_stats_init(void)
 					  MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS,
 					  MPID_nem_glex_pvar_read, NULL, "GLEX", MPID_nem_glex_pvars[i].desc);
 }
-
-#else
-
-void MPID_nem_glex_stats_init(void)
-{
-}
-
-#endif
