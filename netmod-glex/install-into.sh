@@ -27,6 +27,7 @@
 #                     it is waited for for ever, or overwrites what does fit
 #   coll/transports/gentran/ <- where the steps of a schedule end, a line that notes their errors,
 #                     and one for sends that made no request because their rank is dead
+#   src/mpid/common/sched/mpidu_sched.c <- the same where receives of the other kind of schedules end
 #   src/ch3u_rma_sync.c <- a line where the barrier of a fence ends: when that is after the posts
 #                     that a start waits for, nobody would tell the start
 #   src/pm/hydra/.../pmiserv_cb.c <- a line where mpiexec tells the others that a rank has died:
@@ -76,6 +77,7 @@ whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, size
 addressed='hdr.pgid = proxy->pgid; hdr.proxy_id = proxy->proxy_id; hdr.buflen = 0;'
 session='setsid();'
 not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
+step_failed='int err = MPIR_Process_status(&e->u.recv.rreq->status);'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -251,26 +253,29 @@ mend_allreduce()
 }
 
 # Where a schedule keeps the error of its steps.
+# noted FILE SCHEDULE
 noted()
 {
-	echo "sched->req->u.nbc.$(grep -qF 'u.nbc.coll_attr' "$gentran_c" && echo coll_attr || echo errflag)" # MPICH 5.0
+	echo "$2->req->u.nbc.$(grep -qF 'u.nbc.coll_attr' "$1" && echo coll_attr || echo errflag)" # MPICH 5.0
 }
 
 # Of a step that receives; of one that could not send, for which something has to end.
 received()
 {
+	keeps=$(noted "$gentran_c" sched)
 	if grep -q 'MPIR_Process_status(.*errflag' "$mpich/src/include/mpir_misc_post.h"; then
-		echo "MPIR_Process_status(&vtxp->u.$1.req->status, &$(noted));"
+		echo "MPIR_Process_status(&vtxp->u.$1.req->status, &$keeps);"
 	else # MPICH 4.2
-		echo "if (MPIR_Process_status(&vtxp->u.$1.req->status) && !$(noted))" \
-			"$(noted) = MPIR_ERR_GET_CLASS(vtxp->u.$1.req->status.MPI_ERROR) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
+		echo "if (MPIR_Process_status(&vtxp->u.$1.req->status) && !$keeps)" \
+			"$keeps = MPIR_ERR_GET_CLASS(vtxp->u.$1.req->status.MPI_ERROR) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
 	fi
 }
 
 unsent()
 {
+	keeps=$(noted "$gentran_c" sched)
 	echo "if (!vtxp->u.$1.req) { vtxp->u.$1.req = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);" \
-		"if (!$(noted)) $(noted) = MPIR_ERR_PROC_FAILED; }"
+		"if (!$keeps) $keeps = MPIR_ERR_PROC_FAILED; }"
 }
 
 mend_schedules()
@@ -284,6 +289,20 @@ mend_schedules()
 	for step in isend issend; do
 		insert before "if (MPIR_Request_is_complete(vtxp->u.$step.req)) {" "$(unsent $step)" "$gentran_c"
 	done
+}
+
+# The other kind of schedules: since MPICH 4.2 a step that has failed there is no error of the whole.
+mend_steps()
+{
+	if [ -f "$sched_c" ] && [ "$(grep -cF "$step_failed" "$sched_c")" = 1 ]; then
+		insert after "$step_failed" "$(failed)" "$sched_c"
+	fi
+}
+
+failed()
+{
+	keeps=$(noted "$sched_c" s)
+	echo "if (err && !$keeps) $keeps = MPIR_ERR_GET_CLASS(err) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
 }
 
 # A request ends with its peer, but a probe has none.
@@ -371,6 +390,7 @@ take_out()
 		for step in irecv irecv_status; do take_out_of "$gentran_c" "$(received $step)"; done
 		for step in isend issend; do take_out_of "$gentran_c" "$(unsent $step)"; done
 	fi
+	[ ! -f "$sched_c" ] || take_out_of "$sched_c" "$(failed)"
 	[ ! -f "$win_c" ] || take_out_of "$win_c" "$left"
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
@@ -438,6 +458,7 @@ isend_c=$mpich/src/mpid/ch3/src/mpid_isend.c
 wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c
+sched_c=$mpich/src/mpid/common/sched/mpidu_sched.c
 changed=0
 
 check_source_tree
@@ -456,6 +477,7 @@ hook_wait
 hook_send
 mend_allreduce
 mend_schedules
+mend_steps
 mend_probes
 mend_windows
 mend_truncation
