@@ -328,7 +328,7 @@ configure_tree()
 	# Only libmpich links to libglex: configure's LIBS would put it into every program as well.
 	sed -i "s|^lib_libmpich_la_LDFLAGS = .*|& -L$tree/obj/glex-api/lib -lglex|" Makefile
 	grep -q '^lib_libmpich_la_LDFLAGS = .* -lglex$' Makefile || {
-		echo "no rule for libmpich.la in the generated Makefile; is this an MPICH newer than 5.0?"
+		echo "no rule for libmpich.la in the generated Makefile; is this an MPICH newer than 4.3?"
 		return 1
 	}
 }

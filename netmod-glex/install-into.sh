@@ -112,13 +112,15 @@ check_source_tree()
 		die "$mpich is not the top of an MPICH source tree (no maint/version.m4 or src/mpid in it)"
 	fi
 	[ -d "$mpich/$nem_path" ] ||
-		die "this MPICH has no ch3:nemesis ($nem_path is absent); 3.0 to 5.0 have it"
+		die "this MPICH has no ch3:nemesis ($nem_path is absent); 3.0 to 4.3 have it"
+	grep -q MPIR_Errflag_t "$mpich/src/include/mpir_misc.h" ||
+		die "this MPICH is older than 4.0 or newer than 4.3; take one from 4.0.2 to 4.3"
 	[ -f "$none_c" ] ||
 		die "$none_c is absent; is the tree complete? unpack the release again"
 	[ -f "$coll_h" ] ||
 		die "$coll_h is absent; is the tree complete? unpack the release again"
 	if [ ! -f "$recvq_c" ] || ! grep -q 'MPIR_Request \* *recvq_unexpected_head' "$recvq_c"; then
-		die "$recvq_c is absent or has no recvq_unexpected_head; is this an MPICH newer than 5.0?"
+		die "$recvq_c is absent or has no recvq_unexpected_head; is this an MPICH newer than 4.3?"
 	fi
 	if [ ! -w "$netmod" ] || [ ! -w "$none_c" ] || [ ! -w "$coll_h" ] || [ ! -w "$recvq_c" ]; then
 		die "$netmod cannot be written; unpack MPICH where you may write"
@@ -183,7 +185,7 @@ hook_collectives()
 	! grep -qF "$hook" "$coll_h" || return 0
 	for f in $hooked; do
 		grep -q "MPIR_${f}_impl(" "$coll_h" ||
-			die "$coll_h does not call MPIR_${f}_impl; is this an MPICH newer than 5.0?"
+			die "$coll_h does not call MPIR_${f}_impl; is this an MPICH newer than 4.3?"
 	done
 	awk -v b="$begin" -v e="$end" -v hook="$hook" -v hooked="$hooked" '
 		{ line[NR] = $0 }
@@ -252,35 +254,26 @@ mend_allreduce()
 	done
 }
 
-# Where a schedule keeps the error of its steps.
-# noted FILE SCHEDULE
-noted()
-{
-	echo "$2->req->u.nbc.$(grep -qF 'u.nbc.coll_attr' "$1" && echo coll_attr || echo errflag)" # MPICH 5.0
-}
-
 # Of a step that receives; of one that could not send, for which something has to end.
 received()
 {
-	keeps=$(noted "$gentran_c" sched)
 	if grep -q 'MPIR_Process_status(.*errflag' "$mpich/src/include/mpir_misc_post.h"; then
-		echo "MPIR_Process_status(&vtxp->u.$1.req->status, &$keeps);"
+		echo "MPIR_Process_status(&vtxp->u.$1.req->status, &sched->req->u.nbc.errflag);"
 	else # MPICH 4.2
-		echo "if (MPIR_Process_status(&vtxp->u.$1.req->status) && !$keeps)" \
-			"$keeps = MPIR_ERR_GET_CLASS(vtxp->u.$1.req->status.MPI_ERROR) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
+		echo "if (MPIR_Process_status(&vtxp->u.$1.req->status) && !sched->req->u.nbc.errflag)" \
+			"sched->req->u.nbc.errflag = MPIR_ERR_GET_CLASS(vtxp->u.$1.req->status.MPI_ERROR) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
 	fi
 }
 
 unsent()
 {
-	keeps=$(noted "$gentran_c" sched)
 	echo "if (!vtxp->u.$1.req) { vtxp->u.$1.req = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);" \
-		"if (!$keeps) $keeps = MPIR_ERR_PROC_FAILED; }"
+		"if (!sched->req->u.nbc.errflag) sched->req->u.nbc.errflag = MPIR_ERR_PROC_FAILED; }"
 }
 
 mend_schedules()
 {
-	if [ ! -f "$gentran_c" ] || ! grep -qE 'u\.nbc\.(errflag|coll_attr)' "$gentran_c"; then
+	if [ ! -f "$gentran_c" ] || ! grep -q 'u\.nbc\.errflag' "$gentran_c"; then
 		return
 	fi
 	for step in irecv irecv_status; do
@@ -301,15 +294,14 @@ mend_steps()
 
 failed()
 {
-	keeps=$(noted "$sched_c" s)
-	echo "if (err && !$keeps) $keeps = MPIR_ERR_GET_CLASS(err) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
+	echo "if (err && !s->req->u.nbc.errflag) s->req->u.nbc.errflag = MPIR_ERR_GET_CLASS(err) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
 }
 
 # A request ends with its peer, but a probe has none.
 mend_probes()
 {
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
-		grep -qF "$waits" "$f" || die "$f does not wait as it did; is this an MPICH newer than 5.0?"
+		grep -qF "$waits" "$f" || die "$f does not wait as it did; is this an MPICH newer than 4.3?"
 		insert before "$waits" "$vain" "$f"
 	done
 }
