@@ -296,15 +296,14 @@ struct glexch_grave {
 
 /* ---- exclusive channels --------------------------------------------------- */
 
-#define GLEXCH_LINE	 64u
-#define GLEXCH_ER_GATHER 512u /* up to so many bytes are handed over together with their header */
-#define GLEXCH_ER_IMM	 96u  /* bytes of an immediate PUT on any endpoint */
-#define GLEXCH_ER_FRAME	 16u  /* the header of a record and its mark */
-#define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME) /* stream bytes of it */
-#define GLEXCH_ER_RECORD                                                                                               \
-	(GLEXCH_SHORT_MAX + GLEXCH_ER_FRAME) /* bytes of an immediate PUT where they can be any memory's */
-#define GLEXCH_ER_AHEAD	  16u		     /* lines asked for at a time */
-#define GLEXCH_ER_NOTICES 3u		     /* credit MPs that return lines and may be unread */
+#define GLEXCH_LINE	  64u
+#define GLEXCH_ER_GATHER  512u /* up to so many bytes are handed over together with their header */
+#define GLEXCH_ER_IMM	  96u  /* bytes of an immediate PUT on any endpoint */
+#define GLEXCH_ER_FRAME	  16u  /* the header of a record and its mark */
+#define GLEXCH_ER_INLINE  (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)    /* stream bytes of it */
+#define GLEXCH_ER_RECORD  (GLEXCH_SHORT_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
+#define GLEXCH_ER_AHEAD	  16u				       /* lines asked for at a time */
+#define GLEXCH_ER_NOTICES 3u				       /* credit MPs that return lines and may be unread */
 
 enum glexch_er_state {
 	GLEXCH_ER_OPENING,
@@ -448,12 +447,12 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 	ch->stats.bytes[way] += len;
 }
 
-#define GLEXCH_FEW 256u
+#define GLEXCH_FEW 256u /* bytes for which a call of memcpy takes longer than a loop */
 
 /* Else gcc makes rep movs or rep stos of the loop, which take longer to begin than some hundred bytes to copy. */
 #define GLEXCH_STAY_LOOP(i) __asm__("" : "+r"(i))
 
-/* Headers and short messages: for these a call of memcpy takes longer. */
+/* Headers and short messages. */
 static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 {
 	const uint8_t *src = src_;
@@ -463,8 +462,7 @@ static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 	if (len >= 16) {
 		for (i = 0; i + 16 <= len; i += 16) {
 			memcpy(dst + i, src + i, 16);
-			__asm__(""
-				: "+r"(i)); /* else it becomes rep movsq, which takes as long as the rest of a message */
+			GLEXCH_STAY_LOOP(i);
 		}
 		memcpy(dst + len - 16, src + len - 16, 16); /* whatever part of it has been copied */
 	} else if (len >= 8) {
