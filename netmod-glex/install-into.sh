@@ -12,7 +12,8 @@
 #   include/mpid_coll.h <- #include of glue/glex_hook.h around its functions: some collectives ask
 #                     the netmod first, if it is in use
 #   src/mpi/request/request_impl.c <- a line in MPI_Wait, which has glue/glex_coll.c look first
-#   src/mpid_send.c <- a line that offers messages of a few bytes to glue/glex_send.c first
+#   src/mpid_send.c, src/mpid_isend.c <- a line each that offers messages of a few bytes, and those that
+#                     go in one piece, to glue/glex_send.c first
 #   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
 #                     unexpected messages
 #   src/ch3u_rma_sync.c, src/mpidi_rma.c <- a line where MPI_Win_post names a group, and one where
@@ -231,7 +232,7 @@ hook_wait()
 	fi
 }
 
-# Without it short messages are made up by CH3, which takes longer.
+# Without them short messages are made up by CH3, which takes longer.
 hook_send()
 {
 	if [ -f "$send_c" ] && [ "$(grep -cF "$short_send" "$send_c")" = 1 ]; then

@@ -50,7 +50,7 @@ enum glexch_er_kind {
 	GLEXCH_ER_SPLIT, /* such a header of `more` bytes, then others; there are no further lines */
 };
 
-_Static_assert(16 + GLEXCH_BRIEF_WORDS * 8 <= GLEXCH_LINE, "a brief record is one line");
+_Static_assert(GLEXCH_ER_FRAME + GLEXCH_BRIEF_WORDS * 8 <= GLEXCH_LINE, "a brief record is one line");
 
 /* The header of a record to be sent. */
 struct glexch_er_head {
@@ -132,7 +132,7 @@ static uint32_t glexch_lines_of(uint32_t bytes)
 /* Lines of the first part of a record. */
 static uint32_t glexch_er_head_lines(uint32_t inl)
 {
-	return glexch_lines_of(16 + glexch_round8(inl));
+	return glexch_lines_of(GLEXCH_ER_FRAME + glexch_round8(inl));
 }
 
 /* Bytes in further lines of a record: such that it fits into the tail, and its length into a header. */
@@ -506,6 +506,8 @@ static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 		return 0;
 	if (kind == GLEXCH_ER_SPLIT)
 		return more <= header && more <= inl;
+	if (kind == GLEXCH_ER_PLAIN && inl && more) /* together they might leave the ring */
+		return 0;
 	return more <= glexch_er_most(er->lines) && (kind == GLEXCH_ER_PLAIN || inl <= header);
 }
 
