@@ -248,6 +248,7 @@ START_TEST(rcache__neighbours_come_and_go_while_they_are_adopted__never_stale)
 	pthread_t threads[THREADS];
 	struct peer peers[THREADS];
 	unsigned char *room;
+	size_t step;
 	struct adopter a;
 
 	setenv("GLEX_PROMOTE_AFTER", "2", 1);
@@ -255,16 +256,17 @@ START_TEST(rcache__neighbours_come_and_go_while_they_are_adopted__never_stale)
 	for (int i = 0; i < THREADS; i++)
 		peers[i] = peer_start(helper_main, &mover);
 	open_adopter(&a);
-	room = map_at(NULL, (THREADS + 1) * LEN, 0);
-	munmap(room, (THREADS + 1) * LEN);
+	step = 16 * page;
+	room = map_at(NULL, (THREADS + 2) * step, 0);
+	munmap(room + step, THREADS * step); /* a hole that is too small for a stack or an arena */
 	for (int i = 0; i < THREADS; i++) {
-		neighbours[i] =
-			(struct neighbour){&a, peers[i], room + (size_t)i * 16 * page, 16 * page, (unsigned)i + 1};
+		neighbours[i] = (struct neighbour){&a, peers[i], room + (size_t)(i + 1) * step, step, (unsigned)i + 1};
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, &neighbours[i]), 0);
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	ck_assert_int_eq(adopted_kib(), 0); /* some was, and all of it is gone */
+	munmap(room, (THREADS + 2) * step);
 	for (int i = 0; i < THREADS; i++)
 		let_go(&peers[i]);
 	close_adopter(&a);
