@@ -456,6 +456,20 @@ glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint3
  * member could not reach root's memory; that member and root learn it, and the group goes on.
  */
 glex_ret_t glex_group_bcast_long(glex_group_t group, uint32_t root, void *data, uint64_t len);
+
+/*
+ * How the bytes of a long broadcast get to all members of a tree.  FETCHED, unless this is called: by RDMA GET from
+ * root's memory, each member's own, so that as many processors copy as there are.  PASSED: by sequences of RDMA PUTs, from
+ * each member to its children, a part after the other; once all have begun and know where to, it needs none of
+ * their processors, and nobody sends more than its part of the tree.  Where one member's memory cannot be
+ * reached then, glex_group_wait returns GLEX_ACCESS_ERR to all.
+ * To be called by all members alike, after glex_group_join and before the first collective.
+ * GLEX_INVALID_PARAM: not joined, no tree (GLEX_GROUP_DIRECT), no such way, or a long broadcast has been.
+ * GLEX_BUSY, GLEX_SYS_ERR: as the collectives.  GLEX_NO_MEM_RESOURCE: no memory for what it needs.
+ */
+enum glex_group_long { GLEX_GROUP_LONG_FETCHED = 0, GLEX_GROUP_LONG_PASSED = 1 };
+
+glex_ret_t glex_group_set_long(glex_group_t group, enum glex_group_long how);
 glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units, uint32_t count,
 			     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
 glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,

@@ -58,6 +58,7 @@ glex_man_aliases = \
 	libglex/man/glex_group_barrier.3 \
 	libglex/man/glex_group_bcast.3 \
 	libglex/man/glex_group_bcast_long.3 \
+	libglex/man/glex_group_set_long.3 \
 	libglex/man/glex_group_reduce.3 \
 	libglex/man/glex_group_allreduce.3 \
 	libglex/man/glex_group_wait.3 \

@@ -14,7 +14,7 @@
  *
  * An operation longer than a packet takes several, one after the other: what begins the
  * next is a poll, as with the operations that wait.  A long broadcast is fetched from the
- * root's buffer instead (glex_group_bcast_long), if all reach each other's memory.
+ * root's buffer instead, or passed down the tree (glex_group_bcast_long), if all reach each other's memory.
  *
  * I1  The operations of a communicator begin in the order of the calls, one at a time.
  * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
@@ -391,7 +391,10 @@ static int MPID_nem_glex_tree_join(struct MPID_nem_glex_tree *tree, const struct
 	while (shape != GLEX_GROUP_DIRECT && degree > 2 &&
 	       glex_group_tree(shape, n, 0, degree, &parent, children, &count) != GLEX_SUCCESS)
 		degree--;
-	return glex_group_join(tree->group, cards, n, (uint32_t)comm->rank, shape, degree) == GLEX_SUCCESS;
+	if (glex_group_join(tree->group, cards, n, (uint32_t)comm->rank, shape, degree) != GLEX_SUCCESS)
+		return 0;
+	return shape == GLEX_GROUP_DIRECT ||
+	       glex_group_set_long(tree->group, (enum glex_group_long)MPID_nem_glex.coll_long_by) == GLEX_SUCCESS;
 }
 
 static void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)

@@ -120,6 +120,7 @@ struct MPID_nem_glex {
 	uint32_t coll_after;   /* so many eligible calls make a tree */
 	uint32_t coll_packets; /* the longest has so many */
 	uint64_t coll_long;    /* the shortest broadcast that is fetched from the root's buffer; 0: none */
+	uint32_t coll_long_by; /* enum glex_group_long, where there is a tree */
 	struct MPID_nem_glex_tree *coll_busy; /* those with operations */
 	struct MPID_nem_glex_op *coll_ops;    /* to be used again */
 	struct MPID_nem_glex_stats stats;

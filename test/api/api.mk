@@ -41,6 +41,7 @@ glex_api_tests = \
 	test/api/test_api_event \
 	test/api/test_api_fork \
 	test/api/test_api_group \
+	test/api/test_api_group_long \
 	test/api/test_api_inject \
 	test/api/test_api_intr \
 	test/api/test_api_kinds \
@@ -85,6 +86,8 @@ test_api_test_api_fork_CFLAGS = $(glex_api_cflags)
 test_api_test_api_fork_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_LDADD = $(glex_api_ldadd)
+test_api_test_api_group_long_CFLAGS = $(glex_api_cflags)
+test_api_test_api_group_long_LDADD = $(glex_api_ldadd)
 test_api_test_api_inject_CFLAGS = $(glex_api_cflags)
 test_api_test_api_inject_LDADD = $(glex_api_ldadd)
 test_api_test_api_intr_CFLAGS = $(glex_api_cflags)
@@ -107,7 +110,7 @@ test_api_test_api_post_CFLAGS = $(glex_api_cflags)
 test_api_test_api_post_LDADD = $(glex_api_ldadd)
 test_api_test_api_share_CFLAGS = $(glex_api_cflags)
 test_api_test_api_share_LDADD = $(glex_api_ldadd)
-EXTRA_DIST += test/api/rcache_bench.h test/api/adopt.h
+EXTRA_DIST += test/api/rcache_bench.h test/api/adopt.h test/api/group.h
 test_api_test_api_rcache_CFLAGS = $(glex_api_cflags)
 test_api_test_api_rcache_LDADD = $(glex_api_ldadd)
 test_api_test_api_rcache_gone_CFLAGS = $(glex_api_cflags)

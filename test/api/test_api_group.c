@@ -9,212 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "test/lib/seccomp.h"
-#include "test/lib/side.h"
-
-#define MAX 64
-
-/* ---- a group ------------------------------------------------------------------------------ */
-
-struct crowd {
-	uint32_t n, me, degree;
-	enum glex_group_shape shape;
-	enum glex_ep_type type;
-	bool tests;	   /* it does not wait, but looks in */
-	bool unregistered; /* the board is all that it can register */
-	bool shuffled;	   /* out of order */
-};
-
-static glex_device_handle_t dev;
-static glex_group_t group;
-
-static void open_group(struct glex_group_card *card, const struct crowd *c)
-{
-	if (c->unregistered)
-		setenv("GLEX_MAX_REGIONS", "1", 1);
-	OK(glex_open_device(0, &dev));
-	OK(glex_group_open(dev, c->type, &group, card));
-}
-
-static void close_group(void)
-{
-	OK(glex_group_close(group));
-	OK(glex_close_device(dev));
-}
-
-static double value_of(uint32_t round, uint32_t me)
-{
-	return (round + 1) / (me + 3.0);
-}
-
-/* Close to the sum, whatever the order; and its bits the same everywhere, which a reduction of them shows. */
-static void sum_up(const struct crowd *c, uint32_t round, bool all)
-{
-	union glex_coll_data_loc unit[6], low, high;
-	double want = 0, got;
-	uint32_t i;
-
-	for (i = 0; i < c->n; i++)
-		want += value_of(round, i);
-	memset(unit, 0, sizeof(unit));
-	for (i = 0; i < 6; i++)
-		unit[i].double_s.data = value_of(round, c->me) * (i + 1);
-	if (all)
-		OK(glex_group_allreduce(group, unit, 6, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_SUM_FLOAT));
-	else
-		OK(glex_group_reduce(group, round % c->n, unit, 6, GLEX_COLL_REDUCE_DATA_BITS_64,
-				     GLEX_COLL_REDUCE_SUM_FLOAT));
-	OK(glex_group_wait(group, WAIT_MS));
-	if (!all && c->me != round % c->n)
-		want = value_of(round, c->me);
-	for (i = 0; i < 6; i++) {
-		got = unit[i].double_s.data;
-		ck_assert(got > want * (i + 1) * (1 - 1e-12) && got < want * (i + 1) * (1 + 1e-12));
-	}
-	if (!all)
-		return;
-	low = high = unit[0];
-	OK(glex_group_allreduce(group, &low, 1, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_MINLOC_UNSIGNED));
-	OK(glex_group_wait(group, WAIT_MS));
-	OK(glex_group_allreduce(group, &high, 1, GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_MAXLOC_UNSIGNED));
-	OK(glex_group_wait(group, WAIT_MS));
-	ck_assert_uint_eq(low.uint64_s.data, high.uint64_s.data);
-}
-
-static void find_greatest(const struct crowd *c, uint32_t round)
-{
-	uint32_t winner = round * 7 % c->n;
-	union glex_coll_data_loc unit = {.int32_s = {.data = c->me == winner ? 5 : -3, .location = c->me}};
-
-	OK(glex_group_allreduce(group, &unit, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_MAXLOC_SIGNED));
-	OK(glex_group_wait(group, WAIT_MS));
-	ck_assert_int_eq(unit.int32_s.data, 5);
-	ck_assert_uint_eq(unit.int32_s.location, winner);
-}
-
-static void spread(const struct crowd *c, uint32_t round)
-{
-	uint32_t root = round % c->n, len = round * 5 % 113;
-	unsigned char data[112];
-
-	memset(data, 0, sizeof(data));
-	if (c->me == root)
-		fill(data, len, round);
-	OK(glex_group_bcast(group, root, data, len));
-	OK(glex_group_wait(group, -1));
-	expect_filled(data, len, round);
-}
-
-static const uint32_t long_lens[] = {100000, 0, 1, 113, 300000, 3 << 20, 4096, 65536};
-
-/* Into and out of the middle of memory that nobody has registered; nothing beside it is touched. */
-static void spread_long(const struct crowd *c, uint32_t round)
-{
-	uint32_t root = round % c->n, len = long_lens[round % 8] / (c->unregistered ? 1500 : 1), i;
-	unsigned char *data = malloc(len + 200);
-
-	ck_assert_ptr_nonnull(data);
-	memset(data, 0xee, len + 200);
-	if (c->me == root)
-		fill(data + 100, len, round);
-	OK(glex_group_bcast_long(group, root, data + 100, len));
-	RETURNS(glex_group_barrier(group), GLEX_BUSY);
-	OK(glex_group_wait(group, WAIT_MS));
-	expect_filled(data + 100, len, round);
-	for (i = 0; i < 100; i++)
-		SURE(data[i] == 0xee && data[100 + len + i] == 0xee);
-	free(data);
-}
-
-/* Of many fewer rounds: where they outnumber processors so much each takes long. */
-static void take_part(const struct crowd *c)
-{
-	uint32_t round, rounds = c->n <= 16 ? 24 : c->n <= 32 ? 9 : 3;
-
-	for (round = 0; round < rounds; round++) {
-		OK(glex_group_barrier(group));
-		RETURNS(glex_group_barrier(group), GLEX_BUSY);
-		OK(glex_group_wait(group, WAIT_MS));
-		spread(c, round);
-		if (c->n <= 16 || round % 8 < 2)
-			spread_long(c, round);
-		sum_up(c, round, true);
-		sum_up(c, round, false);
-		find_greatest(c, round);
-	}
-}
-
-static void join(const struct crowd *c, const struct glex_group_card *cards)
-{
-	RETURNS(glex_group_barrier(group), GLEX_INVALID_PARAM);
-	if (c->n > 1)
-		RETURNS(glex_group_join(group, cards, c->n, (c->me + 1) % c->n, c->shape, c->degree),
-			GLEX_INVALID_PARAM);
-	OK(glex_group_join(group, cards, c->n, c->me, c->shape, c->degree));
-	RETURNS(glex_group_join(group, cards, c->n, c->me, c->shape, c->degree), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_wait(group, 0), GLEX_INVALID_PARAM);
-}
-
-static void meet_all(int fd, const struct crowd *c)
-{
-	struct glex_group_card cards[MAX], card;
-
-	open_group(&card, c);
-	say(fd, &card, sizeof(card));
-	hear(fd, cards, sizeof(cards));
-	join(c, cards);
-}
-
-static void member(int fd, void *arg)
-{
-	const struct crowd *c = arg;
-
-	meet_all(fd, c);
-	take_part(c);
-	close_group();
-}
-
-static void start(struct crowd *c, struct peer *peer, void (*body)(int fd, void *arg))
-{
-	struct glex_group_card cards[MAX];
-	uint32_t i;
-
-	memset(cards, 0, sizeof(cards));
-	for (c->me = 1; c->me < c->n; c->me++)
-		peer[c->me] = peer_start(body, c);
-	c->me = 0;
-	open_group(&cards[0], c);
-	for (i = 1; i < c->n; i++)
-		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
-	for (i = 1; i < c->n; i++)
-		say(peer[i].fd, cards, sizeof(cards));
-	join(c, cards);
-}
-
-/* Members that are processes, and none of them this one. */
-static void start_all(struct crowd *c, struct peer *peer, void (*body)(int fd, void *arg), void *arg)
-{
-	struct glex_group_card cards[MAX];
-	uint32_t i;
-
-	memset(cards, 0, sizeof(cards));
-	for (c->me = 0; c->me < c->n; c->me++)
-		peer[c->me] = peer_start(body, arg);
-	for (i = 0; i < c->n; i++)
-		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
-	for (i = 0; i < c->n; i++)
-		say(peer[i].fd, cards, sizeof(cards));
-}
-
-static void run_all(struct crowd *c, void (*body)(int fd, void *arg))
-{
-	struct peer peer[MAX];
-	uint32_t i;
-
-	start_all(c, peer, body, c);
-	for (i = 0; i < c->n; i++)
-		peer_join(&peer[i]);
-}
+#include "test/api/group.h"
 
 static const struct crowd crowds[] = {
 	{.n = 1},
@@ -300,6 +95,7 @@ START_TEST(group__wrong_arguments__invalid)
 	RETURNS(glex_group_bcast_long(group, 1, data, 8), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_bcast_long(group, 0, data, GLEX_GROUP_LONG_MAX + 1), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_bcast_long(group, 0, NULL, 1), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_set_long(group, (enum glex_group_long)2), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_reduce(group, 1, units, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_BOR),
 		GLEX_INVALID_PARAM);
 	RETURNS(glex_group_allreduce(group, units, 7, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_BOR),
@@ -539,12 +335,6 @@ static void reduce_some(const struct crowd *c, uint32_t round, uint32_t root, bo
 
 #define MIXED 1200u
 
-static uint32_t draw(uint32_t *state)
-{
-	*state = *state * 1664525u + 1013904223u;
-	return *state >> 10;
-}
-
 /* What and from where is drawn alike everywhere; who is late now and then is not. */
 static void do_many(const struct crowd *c)
 {
@@ -591,15 +381,12 @@ static const struct crowd mixed[] = {
 	{.n = 17, .shape = GLEX_GROUP_DIRECT, .shuffled = true},
 };
 
-START_TEST(direct__any_mixture_of_collectives__none_lost_and_none_mixed)
+START_TEST(group__any_mixture_of_collectives__none_lost_and_none_mixed)
 {
 	struct crowd c = mixed[_i];
 
-	if (c.shuffled) {
-		own_job("group-shuffled"); /* glexd reads these when it starts, and others are to be in order */
-		setenv("GLEX_REORDER", "16", 1);
-		setenv("GLEX_REORDER_SEED", "7", 1);
-	}
+	if (c.shuffled)
+		shuffle("group-shuffled");
 	run_all(&c, busy_member);
 }
 END_TEST
@@ -628,33 +415,7 @@ START_TEST(direct__others_begin_something_else__all_learn_it)
 }
 END_TEST
 
-/* ---- memory that others cannot reach --------------------------------------------------------- */
-
-static void secluded_member(int fd, void *arg)
-{
-	const struct crowd *c = arg;
-	unsigned char data[5000]; /* on the stack, which nobody else can be given */
-	uint32_t round, root;
-
-	ck_assert_int_eq(forbid_attach(), 0);
-	meet_all(fd, c);
-	for (round = 0; round < 2 * c->n; round++) {
-		root = round % c->n;
-		OK(glex_group_bcast_long(group, root, data, sizeof(data)));
-		RETURNS(glex_group_wait(group, WAIT_MS), GLEX_ACCESS_ERR);
-		OK(glex_group_barrier(group));
-		OK(glex_group_wait(group, WAIT_MS));
-	}
-	close_group();
-}
-
-START_TEST(bcast_long__out_of_reach__who_needs_to_know_does_and_the_group_goes_on)
-{
-	struct crowd c = {.n = 3, .degree = 2, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
-
-	run_all(&c, secluded_member);
-}
-END_TEST
+/* ---- who dies, and who leaves ------------------------------------------------------------------ */
 
 /* Who, and of how many: the first of all, the first of a team, one among others. */
 struct death {
@@ -674,17 +435,6 @@ static const struct death deaths[] = {
 	{{.n = 6, .shape = GLEX_GROUP_DIRECT}, 0},
 	{{.n = 20, .shape = GLEX_GROUP_DIRECT}, 0},
 };
-
-/* Until it ends, or is known never to: waiting, or looking in now and then. */
-static glex_ret_t wait_or_test(bool tests)
-{
-	glex_ret_t ret = GLEX_NO_MP;
-
-	if (!tests)
-		return glex_group_wait(group, -1);
-	UNTIL((ret = glex_group_wait(group, 0)) != GLEX_NO_MP);
-	return ret;
-}
 
 /* In processes of their own all, so that any of them may die. */
 static void doomed_member(int fd, void *arg)
@@ -708,17 +458,8 @@ static void doomed_member(int fd, void *arg)
 START_TEST(group__a_member_dies__all_others_learn_it)
 {
 	struct death death = deaths[_i];
-	struct crowd *c = &death.crowd;
-	struct peer peer[MAX];
-	uint32_t i;
 
-	start_all(c, peer, doomed_member, &death);
-	for (i = 0; i < c->n; i++)
-		meet(peer[i].fd);
-	peer_kill(&peer[death.doomed]);
-	for (i = 0; i < c->n; i++)
-		if (i != death.doomed)
-			peer_join(&peer[i]);
+	lose(&death.crowd, death.doomed, doomed_member, &death);
 }
 END_TEST
 
@@ -773,10 +514,9 @@ int main(void)
 	tcase_add_loop_test(tc, direct__joined__asks_glexd_for_no_way_any_more, 0, 2);
 	tcase_add_loop_test(tc, direct__one_sends_what_nobody_takes__held_back_and_then_all_there, 0, 2);
 	tcase_add_test(tc, direct__several_send_what_one_does_not_take__held_back_and_then_all_there);
-	tcase_add_loop_test(tc, direct__any_mixture_of_collectives__none_lost_and_none_mixed, 0,
+	tcase_add_loop_test(tc, group__any_mixture_of_collectives__none_lost_and_none_mixed, 0,
 			    (int)(sizeof(mixed) / sizeof(mixed[0])));
 	tcase_add_loop_test(tc, direct__others_begin_something_else__all_learn_it, 0, 2);
-	tcase_add_loop_test(tc, bcast_long__out_of_reach__who_needs_to_know_does_and_the_group_goes_on, 0, 2);
 	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
 	tcase_add_loop_test(tc, group__members_have_left__who_still_waits_does_not_miss_them, 0,

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# 87_mpi_coll_long.sh - long broadcasts that the ranks fetch from the root's buffer: all is there and nothing
-# else, in all shapes of trees, in order and not, by several threads; where it cannot be
+# 87_mpi_coll_long.sh - long broadcasts that the ranks fetch from the root's buffer, or that are passed down a tree: all is
+# there and nothing else, in all shapes of trees, in order and not, by several threads; where it cannot be
 # fetched it comes in another way; who dies in the middle leaves nobody waiting.
 src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/tap.sh
@@ -42,6 +42,15 @@ run GLEX_REORDER=32 GLEX_REORDER_SEED=7 3 5 "3 ranks, out of order"
 run 3 "6 3" "3 ranks, of 3 threads each"
 run MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NUM_CLIQUES=2 4 7 "4 ranks, two of which share memory with each other"
 run MPIR_CVAR_NOLOCAL=0 4 8 "4 ranks that share memory"
+run GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_LONG_BY=put 6 11 "6 ranks, passed down a k-ary tree"
+[ "$long" -gt 80 ]
+result $? "and most are passed"
+run GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_LONG_BY=put GLEX_REORDER=16 GLEX_REORDER_SEED=5 4 12 \
+	"4 ranks, passed down a binomial tree, out of order"
+run GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_LONG_BY=put 3 "13 3" "3 ranks, of 3 threads each, passed"
+run GLEX_ADOPT=never GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_LONG_BY=put 3 "14 unreachable" "passed, where nobody can reach it"
+[ "$long" = 0 ]
+result $? "and none is passed"
 run GLEX_ADOPT=never 3 "9 unreachable" "memory that the system lets nobody reach"
 [ "$long" = 0 ]
 result $? "and none is fetched"
@@ -51,12 +60,13 @@ run GLEX_MAX_REGIONS=14 3 10 "few regions"
 all_told() {
 	[ "$(find "$work/$1" -name 'told.*' | wc -l)" = 3 ]
 }
-for shape in auto kary; do
+for shape in auto kary passed; do
 	for victim in ROOT OTHER; do
-		how=$shape.$victim
+		how=$shape.$victim by=get
+		[ $shape != passed ] || by=put
 		mkdir "$work/$how"
 		# shellcheck disable=SC2016 # for the ranks' shells
-		GLEX_MPI_COLL_SHAPE=$shape timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 4 \
+		GLEX_MPI_COLL_SHAPE=${shape/passed/kary} GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_LONG_BY=$by timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 4 \
 			sh -c '"$@"; until [ -e "$4/over" ]; do sleep 0.1; done' rank \
 			"$work/bin/coll_long" death $victim "$work/$how" 150 >"$work/out" 2>"$work/err" &
 		within 20 all_told "$how"

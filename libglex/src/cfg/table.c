@@ -41,6 +41,8 @@ static const char *const mpi_channels[] = {
 static const char *const mpi_colls[] = {
 	[GLEXI_MPI_COLL_OFF] = "off", [GLEXI_MPI_COLL_NODES] = "nodes", [GLEXI_MPI_COLL_ALL] = "all", NULL};
 
+static const char *const long_ways[] = {"get", "put", NULL};
+
 static const char *const tree_shapes[] = {"kary", "knomial", "direct", "auto", NULL};
 
 static const char *const share_files[] = {
@@ -210,6 +212,8 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "the longest such broadcast or reduction, in packets of 112 bytes or 6 numbers, of which a tree moves one at a time"),
 	SIZE("GLEX_MPI_COLL_LONG", mpi_coll_long, "16K", 0, G,
 	     "the shortest broadcast that a tree's members fetch from the root's buffer, up to 1 GiB, if they are more than two; two fetch from four times that on; 0: none"),
+	ENUM("GLEX_MPI_COLL_LONG_BY", mpi_coll_long_by, "get", long_ways,
+	     "how such a broadcast gets to all: each member fetches it from the root (get), so that all copy at a time, or where there is a tree it is passed down by its NICs in parts (put), which need nobody's processor for it, and send no more each than its branches take"),
 	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
 	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 

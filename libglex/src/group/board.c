@@ -108,7 +108,7 @@ glex_ret_t glexi_board_has_all(const struct glex_group *group)
 static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset, const void *data, uint32_t len,
 		      int32_t flag)
 {
-	const struct glex_group_card *card = &group->near[other].card;
+	const struct glex_group_card *card = &group->near[other];
 	struct glex_imm_rdma_req req = {
 		.rmt_ep_addr = card->up,
 		.data = (void *)(uintptr_t)data,
@@ -188,7 +188,7 @@ void glexi_board_lay_out(struct glex_group *group)
 glex_ret_t glexi_board_ask(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	const struct glex_group_card *card = &group->near[place_of(group, host_of(group))].card;
+	const struct glex_group_card *card = &group->near[place_of(group, host_of(group))];
 	struct glex_rdma_req req = {
 		.rmt_ep_addr = card->up,
 		.local_mh = group->mh,
@@ -215,8 +215,7 @@ glex_ret_t glexi_board_ask(struct glex_group *group)
 
 glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old)
 {
-	const struct glex_group_card *card =
-		member == group->me ? &group->card : &group->near[place_of(group, member)].card;
+	const struct glex_group_card *card = member == group->me ? &group->card : &group->near[place_of(group, member)];
 	struct glex_atomic_req req = {
 		.field_mask = GLEX_ATOMIC_FIELD_TARGET | GLEX_ATOMIC_FIELD_OP,
 		.rmt_ep_addr = card->up,

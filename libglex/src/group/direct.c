@@ -90,7 +90,7 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 	direct->window[RESULT] = RESULTS;
 	direct->window[OPERAND] = OPERANDS / direct->team;
 	for (i = 0; i < others; i++)
-		group->near[i].card = cards[i + (i >= group->me)];
+		group->near[i] = cards[i + (i >= group->me)];
 	group->neighbours = others;
 	glexi_board_greet(group);
 	return GLEX_SUCCESS;
@@ -295,7 +295,7 @@ static glex_ret_t do_take(struct glex_group *group)
 static void send_note(struct glex_group *group, uint32_t other, bool is_asleep)
 {
 	struct note note = {.from = group->me, .is_asleep = is_asleep, .seq = group->direct->seq};
-	struct glex_imm_mp_req req = {.rmt_ep_addr = group->near[other].card.down, .data = &note, .len = sizeof(note)};
+	struct glex_imm_mp_req req = {.rmt_ep_addr = group->near[other].down, .data = &note, .len = sizeof(note)};
 
 	glex_send_imm_mp(group->down, &req, NULL); /* if it is not taken somebody sleeps a little longer */
 }

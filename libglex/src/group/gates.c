@@ -16,36 +16,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct glexi_neighbour *parent_of(const struct glex_group *group)
+static const struct glex_group_card *parent_of(const struct glex_group *group)
 {
 	return &group->near[group->children];
 }
 
-static struct glexi_neighbour *root_of(const struct glex_group *group)
+static const struct glex_group_card *root_of(const struct glex_group *group)
 {
 	return &group->near[group->children + 1];
+}
+
+struct tree {
+	enum glex_group_shape shape;
+	uint32_t n, degree;
+};
+
+static struct glexi_branch branch_to(const struct tree *tree, uint32_t member)
+{
+	uint32_t parent, child[GLEX_COLL_MAX_BRANCH_DEGREE] = {0};
+	struct glexi_branch branch = {.member = member};
+
+	glex_group_tree(tree->shape, tree->n, member, tree->degree, &parent, child, &branch.children);
+	branch.first = child[0];
+	return branch;
 }
 
 static glex_ret_t find_place(struct glex_group *group, const struct glex_group_card *cards, enum glex_group_shape shape,
 			     uint32_t degree)
 {
-	uint32_t i, parent, up, child[GLEX_COLL_MAX_BRANCH_DEGREE], below[GLEX_COLL_MAX_BRANCH_DEGREE], count;
+	uint32_t i, up, near[GLEX_COLL_MAX_BRANCH_DEGREE + 2];
+	struct tree tree = {shape, group->n, degree};
 	glex_ret_t ret;
 
-	ret = glex_group_tree(shape, group->n, 0, degree, &up, below, &count); /* nobody has more children */
+	ret = glex_group_tree(shape, group->n, 0, degree, &up, near, &group->widest); /* nobody has more children */
 	if (ret == GLEX_SUCCESS)
-		ret = glex_group_tree(shape, group->n, group->me, degree, &parent, child, &group->children);
+		ret = glex_group_tree(shape, group->n, group->me, degree, &up, near, &group->children);
 	if (ret != GLEX_SUCCESS)
 		return ret;
+	near[group->children] = up;
+	near[group->children + 1] = 0;
 	group->near = calloc(group->children + 2, sizeof(*group->near));
-	if (!group->near)
+	group->branch = calloc(group->children + 2, sizeof(*group->branch));
+	if (!group->near || !group->branch)
 		return GLEX_NO_MEM_RESOURCE;
-	for (i = 0; i < group->children; i++) {
-		glex_group_tree(shape, group->n, child[i], degree, &up, below, &count);
-		group->near[i] = (struct glexi_neighbour){.card = cards[child[i]], .inner = count != 0};
+	for (i = 0; i < group->children + 2; i++) {
+		group->near[i] = cards[near[i]];
+		group->branch[i] = branch_to(&tree, near[i]);
 	}
-	parent_of(group)->card = cards[parent];
-	root_of(group)->card = cards[0];
 	group->neighbours = group->children + (group->me != 0);
 	return GLEX_SUCCESS;
 }
@@ -96,11 +113,11 @@ static glex_ret_t post_down(struct glex_group *group)
 
 	for (i = 0; i < n; i++)
 		list[i] = (struct glex_imm_mp_req){
-			.rmt_ep_addr = group->near[i].card.down,
+			.rmt_ep_addr = group->near[i].down,
 			.coll_counter = 1,
 			.flag = down_flags(group->what) | (i == 0 ? GLEX_FLAG_COLL_SEQ_START : 0) |
 				(i + 1 == n ? GLEX_FLAG_COLL_SEQ_TAIL : 0) |
-				(group->near[i].inner ? GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA : 0),
+				(group->branch[i].children ? GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA : 0),
 			.next = i + 1 < n ? &list[i + 1] : NULL,
 		};
 	return n ? glex_send_imm_mp(group->down, list, NULL) : GLEX_SUCCESS;
@@ -111,7 +128,7 @@ static glex_ret_t post_up(struct glex_group *group, void *data, uint32_t len, ui
 {
 	bool root = group->me == 0;
 	struct glex_imm_mp_req req = {
-		.rmt_ep_addr = root ? group->card.down : parent_of(group)->card.up,
+		.rmt_ep_addr = root ? group->card.down : parent_of(group)->up,
 		.data = data,
 		.len = len,
 		.coll_counter = group->children + (root ? more : 0),
@@ -133,7 +150,7 @@ static glex_ret_t post_up(struct glex_group *group, void *data, uint32_t len, ui
 static glex_ret_t post_data(struct glex_group *group, void *data, uint32_t len)
 {
 	struct glex_imm_mp_req req = {
-		.rmt_ep_addr = root_of(group)->card.up,
+		.rmt_ep_addr = root_of(group)->up,
 		.data = data,
 		.len = len,
 		.flag = GLEX_FLAG_COLL | GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA,

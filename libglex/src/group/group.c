@@ -3,12 +3,12 @@
  * group.c - a group: its endpoints, what is begun in it and what ends it.
  *
  *   up     requests of a tree's first phase
- *   down   all that a member waits for
+ *   down   all that a member waits for, and those of its second phase
  *
  * Who waits for long looks whether a neighbour has died.  A member that has left has not:
  * it may when all has ended for itself, and nothing more is needed of it then.  If what was begun
  * does not end soon after a death (it too may have come after its part was done), the group is
- * broken, and says so to all its neighbours: by an MP to `up`, where no other ever comes.
+ * broken, and says so to all its neighbours: by an MP to `up`, where no other comes but the notes of puts.c.
  */
 #include "group/priv.h"
 
@@ -84,6 +84,8 @@ glex_ret_t glex_group_close(glex_group_t group)
 	if (group->board)
 		glex_free(group->dev, group->board);
 	glexi_direct_leave(group);
+	free(group->puts);
+	free(group->branch);
 	free(group->near);
 	free(group);
 	return GLEX_SUCCESS;
@@ -117,7 +119,9 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 	if (ret != GLEX_SUCCESS) {
 		glexi_direct_leave(group);
 		free(group->near);
+		free(group->branch);
 		group->near = NULL;
+		group->branch = NULL;
 	}
 	return ret;
 }
@@ -225,7 +229,7 @@ static glex_ret_t tell_broken(struct glex_group *group)
 
 	group->is_broken = true;
 	for (i = 0; i < group->neighbours; i++) {
-		req.rmt_ep_addr = group->near[i].card.up;
+		req.rmt_ep_addr = group->near[i].up;
 		glex_send_imm_mp(group->up, &req, NULL);
 	}
 	return GLEX_SYS_ERR;
@@ -251,7 +255,7 @@ static bool is_neighbour(const struct glex_group *group, const struct glex_dead 
 	uint32_t i;
 
 	for (i = 0; i < group->neighbours; i++) {
-		card = &group->near[i].card;
+		card = &group->near[i];
 		if ((card->up.v == dead->addr.v || card->down.v == dead->addr.v) &&
 		    (int32_t)((uint32_t)dead->number - card->born) >= 0)
 			return true;
@@ -271,20 +275,32 @@ static void look_after(struct glex_group *group)
 		for (i = 0; i < num; i++)
 			group->is_bereft |= is_neighbour(group, &dead[i]);
 	} while (num);
-	group->is_bereft |= has_errors(group->up) || has_errors(group->down);
+	if (!group->is_longer || !group->longer->takes_errors)
+		group->is_bereft |= has_errors(group->up) || has_errors(group->down);
+}
+
+bool glexi_group_hear(struct glex_group *group)
+{
+	unsigned char data[GLEXI_GROUP_MP];
+	glex_ep_addr_t from;
+	glex_ret_t ret;
+	uint32_t len;
+
+	while ((ret = glex_receive_mp(group->up, 0, &from, data, &len)) == GLEX_SUCCESS)
+		if (!group->note || !group->note(group, from, data, len))
+			return false;
+	return ret == GLEX_NO_MP;
 }
 
 /* How it stands after a wait of so many milliseconds for nothing. */
 static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 {
-	unsigned char data[GLEXI_GROUP_MP];
 	struct timespec now;
 	uint64_t now_ms;
-	uint32_t len;
 
 	if (!slice && ++group->tests % TESTS != 0)
 		return GLEX_NO_MP;
-	if (glex_receive_mp(group->up, 0, NULL, data, &len) != GLEX_NO_MP)
+	if (!glexi_group_hear(group))
 		return tell_broken(group);
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;

@@ -24,7 +24,7 @@
 #define REGIONS 4u	   /* kept registered */
 #define CHUNK	(1u << 18) /* fetched in one look */
 
-enum step { TELL, FETCH, PACKETS, TOLD, OVER };
+enum step { TELL, FETCH, READY, PASS, PACKETS, TOLD, OVER };
 
 /* What the root says. */
 struct source {
@@ -42,10 +42,11 @@ struct own {
 	bool is_held, has_posted, is_lost; /* region; a GET is under way; something could not be reached */
 	enum step step;
 	unsigned char *data;
-	uint32_t len, at, part;
+	uint32_t root, len, at, part;
 	uint32_t chunk; /* bytes of a GET at most */
 	struct source source;
-	union glex_coll_data_loc lost; /* how many could not reach it */
+	union glex_coll_data_loc lost;	   /* how many could not reach it */
+	union glex_coll_data_loc ready[3]; /* whether somebody has no region, and the longest and shortest */
 };
 
 static struct own *own_of(const struct glex_group *group)
@@ -172,8 +173,27 @@ static glex_ret_t begin_told(struct glex_group *group)
 	memset(&own->lost, 0, sizeof(own->lost));
 	own->lost.uint32_s.data = own->is_lost;
 	group->what = GLEXI_NOTHING;
+	if (group->puts)
+		return glex_group_allreduce(group, &own->lost, 1, GLEX_COLL_REDUCE_DATA_BITS_32,
+					    GLEX_COLL_REDUCE_SUM_UNSIGNED);
 	return glex_group_reduce(group, group->root, &own->lost, 1, GLEX_COLL_REDUCE_DATA_BITS_32,
 				 GLEX_COLL_REDUCE_SUM_UNSIGNED);
+}
+
+/* All have begun. */
+static glex_ret_t begin_passing(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	if (own->ready[1].uint64_s.data != own->len || ~own->ready[2].uint64_s.data != own->len)
+		return GLEX_SYS_ERR;
+	group->root = own->root;
+	if (own->ready[0].uint64_s.data)
+		return begin_packet(group);
+	own->step = own->len ? PASS : OVER;
+	group->what = GLEXI_LONG; /* I1 */
+	own->base.takes_errors = own->len != 0;
+	return GLEX_SUCCESS;
 }
 
 /* What follows the step that has ended, or, of several fetches, one of them. */
@@ -193,13 +213,18 @@ static glex_ret_t begin_next(struct glex_group *group)
 		return all ? begin_told(group) : GLEX_SUCCESS;
 	case FETCH:
 		return all ? begin_told(group) : GLEX_SUCCESS;
+	case READY:
+		return begin_passing(group);
+	case PASS:
+		own->base.takes_errors = false;
+		return begin_told(group);
 	case PACKETS:
 		own->at += own->part;
 		if (own->at < own->len)
 			return begin_packet(group);
 		break;
 	default:
-		own->is_lost |= group->me == group->root && own->lost.uint32_s.data;
+		own->is_lost |= (group->puts || group->me == group->root) && own->lost.uint32_s.data;
 		break;
 	}
 	own->step = OVER;
@@ -214,7 +239,10 @@ static glex_ret_t long_wait(struct glex_group *group, int32_t timeout)
 	while (own->step != OVER) {
 		bool fetches = own->step == FETCH;
 
-		ret = fetches ? fetch(group, timeout) : glexi_group_wait_one(group, timeout);
+		if (own->step == PASS)
+			ret = glexi_puts_step(group, timeout, &own->is_lost);
+		else
+			ret = fetches ? fetch(group, timeout) : glexi_group_wait_one(group, timeout);
 		if (ret == GLEX_SUCCESS)
 			ret = begin_next(group);
 		if (ret != GLEX_SUCCESS)
@@ -251,17 +279,17 @@ static struct own *open_own(struct glex_group *group)
 	own->chunk = CHUNK;
 	if (glex_query_device(group->dev, &device) == GLEX_SUCCESS && device.max_rdma_data_len < own->chunk)
 		own->chunk = device.max_rdma_data_len;
-	if (glex_rcache_create(group->up, &attr, &own->rc) != GLEX_SUCCESS)
+	if (glex_rcache_create(group->puts ? group->down : group->up, &attr, &own->rc) != GLEX_SUCCESS)
 		own->rc = NULL;
 	group->longer = &own->base;
 	return own;
 }
 
-/* Also who only receives: what is often used is moved to where others reach it fast, and the next root may be this one. */
-static void hold(struct own *own)
+/* Also who only fetches: what is often used is moved to where others reach it fast, and the next root may be this one. */
+static void hold(struct own *own, int32_t access)
 {
 	own->is_held = own->len && own->rc &&
-		       glex_rcache_get(own->rc, own->data, own->len, GLEX_MEM_READ, &own->region) == GLEX_SUCCESS;
+		       glex_rcache_get(own->rc, own->data, own->len, access, &own->region) == GLEX_SUCCESS;
 }
 
 static void show(struct glex_group *group)
@@ -275,6 +303,34 @@ static void show(struct glex_group *group)
 	source->key = group->card.key;
 	source->len = own->len;
 	source->by_packets = own->len && !own->is_held;
+}
+
+static glex_ret_t begin_fetched(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	own->step = TELL;
+	memset(&own->source, 0, sizeof(own->source));
+	hold(own, GLEX_MEM_READ);
+	if (own->root == group->me)
+		show(group);
+	return glex_group_bcast(group, own->root, &own->source, sizeof(own->source));
+}
+
+static glex_ret_t begin_passed(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	own->step = READY;
+	hold(own, own->root == group->me ? GLEX_MEM_READ : GLEX_MEM_READ | GLEX_MEM_WRITE);
+	group->root = own->root;
+	glexi_puts_begin(group, own->is_held ? &own->region : NULL, own->len);
+	memset(own->ready, 0, sizeof(own->ready));
+	own->ready[0].uint64_s.data = own->len && !own->is_held;
+	own->ready[1].uint64_s.data = own->len;
+	own->ready[2].uint64_s.data = ~(uint64_t)own->len;
+	return glex_group_allreduce(group, own->ready, 3, GLEX_COLL_REDUCE_DATA_BITS_64,
+				    GLEX_COLL_REDUCE_MAXLOC_UNSIGNED);
 }
 
 glex_ret_t glex_group_bcast_long(glex_group_t group, uint32_t root, void *data, uint64_t len)
@@ -292,13 +348,9 @@ glex_ret_t glex_group_bcast_long(glex_group_t group, uint32_t root, void *data, 
 	own->data = data;
 	own->len = (uint32_t)len;
 	own->at = 0;
-	own->has_posted = own->is_lost = false;
-	own->step = TELL;
-	memset(&own->source, 0, sizeof(own->source));
-	hold(own);
-	if (root == group->me)
-		show(group);
-	ret = glex_group_bcast(group, root, &own->source, sizeof(own->source));
+	own->root = root;
+	own->has_posted = own->is_lost = own->base.takes_errors = false;
+	ret = group->puts ? begin_passed(group) : begin_fetched(group);
 	group->is_longer = ret == GLEX_SUCCESS;
 	if (ret != GLEX_SUCCESS)
 		let_go(own);

@@ -5,7 +5,8 @@
  *   tree.c, gates.c   along a tree, by requests that packets trigger: two for each member
  *   direct.c, board.c no tree: members write into each other's boards
  *
- * long.c makes a broadcast of any length out of short ones.
+ * long.c makes a broadcast of any length out of short ones and of what the members fetch, or, puts.c, of what
+ * is passed down a tree.
  */
 #ifndef GLEXI_GROUP_PRIV_H
 #define GLEXI_GROUP_PRIV_H
@@ -25,10 +26,10 @@
 
 enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG };
 
-/* A member at the other end of a branch. */
-struct glexi_neighbour {
-	struct glex_group_card card;
-	bool inner; /* it has children */
+/* What there is to know of a tree's member, beside its card in near. */
+struct glexi_branch {
+	uint32_t member;
+	uint32_t children, first; /* how many, and the first of them */
 };
 
 struct glexi_direct;
@@ -37,7 +38,10 @@ struct glexi_direct;
 struct glexi_longer {
 	glex_ret_t (*wait)(struct glex_group *group, int32_t timeout);
 	void (*drop)(struct glex_group *group);
+	bool takes_errors; /* now: it looks at them itself */
 };
+
+struct glexi_puts;
 
 struct glex_group {
 	glex_ep_handle_t up, down;
@@ -48,10 +52,15 @@ struct glex_group {
 	uint32_t n, me;
 	uint32_t neighbours;	      /* who is looked after: the first ones of near */
 	uint32_t children;	      /* of a tree */
-	struct glexi_neighbour *near; /* the children, the parent, the root, or all others; NULL: not joined */
+	uint32_t widest;	      /* how many has who has the most */
+	struct glex_group_card *near; /* the children, the parent, member 0, or all others; NULL: not joined */
+	struct glexi_branch *branch;  /* of a tree: the same */
 	struct glexi_direct *direct;  /* NULL: a tree */
 	struct glexi_longer *longer;  /* NULL: there was none yet */
-	bool is_longer;		      /* one is under way */
+	struct glexi_puts *puts;      /* NULL: long broadcasts are fetched */
+	/* An MP to `up`; false: it does not belong there.  NULL: none does. */
+	bool (*note)(struct glex_group *group, glex_ep_addr_t from, const void *mp, uint32_t len);
+	bool is_longer; /* one is under way */
 	bool is_broken;
 	bool is_bereft;	      /* a neighbour has died, or something has gone wrong for good */
 	uint64_t dead_next;   /* number of the next to die that has not been looked at */
@@ -87,5 +96,18 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
 /* GLEX_SUCCESS: nothing is under way.  wait_one: for what was begun last, of the two ways that there are. */
 glex_ret_t glexi_group_may_begin(const struct glex_group *group);
 glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout);
+
+/* What was said between collectives.  False: that the group is broken. */
+bool glexi_group_hear(struct glex_group *group);
+
+/*
+ * Of a long broadcast from group->root, what is done by PUTs.
+ *
+ * begin: its data is in this region; NULL: nobody's here.  All members begin all of them, so that they
+ * are counted alike.  step: once all have a region; GLEX_SUCCESS: all is here, and passed on;
+ * *lost: something that was passed on did not arrive.
+ */
+void glexi_puts_begin(struct glex_group *group, const struct glex_rcache_region *region, uint32_t len);
+glex_ret_t glexi_puts_step(struct glex_group *group, int32_t timeout, bool *lost);
 
 #endif /* GLEXI_GROUP_PRIV_H */
