@@ -104,6 +104,13 @@ glex_ret_t glex_register_mem(glex_ep_handle_t ep, void *addr, uint64_t len, int3
 	return GLEX_SUCCESS;
 }
 
+glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh)
+{
+	(void)ep;
+	(void)mh;
+	return GLEX_SUCCESS;
+}
+
 glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
 {
 	static unsigned char untouched[8];

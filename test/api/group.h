@@ -15,7 +15,7 @@ struct crowd {
 	enum glex_group_shape shape;
 	enum glex_ep_type type;
 	bool tests;	   /* it does not wait, but looks in */
-	bool unregistered; /* the board is all that it can register */
+	bool unregistered; /* the board is all that it can register, or what stands for it in a tree */
 	bool shuffled;	   /* out of order */
 	bool passed;	   /* long broadcasts are, down the tree */
 };
@@ -139,6 +139,18 @@ static inline void take_part(const struct crowd *c)
 	}
 }
 
+/* A place in the table of regions. */
+static inline void occupy(void)
+{
+	struct glex_ep_attr attr = {.type = GLEX_EP_TYPE_FAST, .num = GLEX_ANY_EP_NUM, .key = 1};
+	static unsigned char byte[1];
+	glex_mem_handle_t mh;
+	glex_ep_handle_t ep;
+
+	OK(glex_create_ep(dev, &attr, &ep));
+	OK(glex_register_mem(ep, byte, sizeof(byte), GLEX_MEM_READ, &mh));
+}
+
 static inline void join(const struct crowd *c, const struct glex_group_card *cards)
 {
 	RETURNS(glex_group_barrier(group), GLEX_INVALID_PARAM);
@@ -148,6 +160,8 @@ static inline void join(const struct crowd *c, const struct glex_group_card *car
 	OK(glex_group_join(group, cards, c->n, c->me, c->shape, c->degree));
 	RETURNS(glex_group_join(group, cards, c->n, c->me, c->shape, c->degree), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_wait(group, 0), GLEX_INVALID_PARAM);
+	if (c->unregistered && c->shape != GLEX_GROUP_DIRECT)
+		occupy();
 	if (c->passed)
 		OK(glex_group_set_long(group, GLEX_GROUP_LONG_PASSED));
 }

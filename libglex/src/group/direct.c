@@ -308,7 +308,7 @@ static void take_note(struct glex_group *group, const void *mp, uint32_t len)
 		return;
 	memcpy(&note, mp, sizeof(note));
 	if (note.is_asleep && note.from < group->n && note.from != group->me)
-		group->direct->asleep[note.from] = note.seq;
+		group->direct->asleep[note.from] = (uint32_t)note.seq ? (uint32_t)note.seq : 1;
 	group->direct->some_asleep = true;
 }
 
@@ -325,7 +325,7 @@ static void wake(struct glex_group *group)
 		return;
 	direct->some_asleep = false;
 	for (i = 0; i < group->n; i++) {
-		if (direct->asleep[i] && direct->asleep[i] <= direct->seq) {
+		if (direct->asleep[i] && (int32_t)(direct->asleep[i] - (uint32_t)direct->seq) <= 0) {
 			direct->asleep[i] = 0;
 			send_note(group, place_of(group, i), false);
 		}

@@ -76,7 +76,7 @@ struct glexi_direct {
 	uint64_t point[KINDS];	/* up to where all lines have been read, as all know or will be told */
 	uint64_t lag[KINDS];	/* as is known here, but for what `ended` says */
 	uint64_t left;		/* the last line that may have been sent, and not read, when a collective had ended */
-	uint64_t *asleep;	/* who is to be woken, by member: when this line is sent; 0: not */
+	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
 	bool some_asleep;
 	/* of what was begun */
 	enum stage stage;

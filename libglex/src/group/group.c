@@ -116,6 +116,11 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 		ret = glexi_direct_join(group, cards);
 	else
 		ret = glexi_gates_join(group, cards, shape, degree ? degree : DEFAULT_DEGREE);
+	if (ret == GLEX_SUCCESS && !group->direct) { /* nobody writes there */
+		glex_deregister_mem(group->up, group->mh);
+		glex_free(group->dev, group->board);
+		group->board = NULL;
+	}
 	if (ret != GLEX_SUCCESS) {
 		glexi_direct_leave(group);
 		free(group->near);

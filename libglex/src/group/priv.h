@@ -48,7 +48,7 @@ struct glex_group {
 	struct glex_group_card card;
 	glex_device_handle_t dev;
 	glex_mem_handle_t mh;
-	void *board; /* at mh: direct.c's */
+	void *board; /* at mh: direct.c's; NULL: a tree */
 	uint32_t n, me;
 	uint32_t neighbours;	      /* who is looked after: the first ones of near */
 	uint32_t children;	      /* of a tree */
