@@ -3,9 +3,7 @@
  * board.c - what members without a tree PUT into each other's boards: direct.h.
  *
  * More than DATA bytes take two lines.  Who only sends in a collective does not learn whether it
- * was read.  So before one for whose lines there may be no room each member passes a
- * point: he adds himself to a counter at member 0's board, and whoever does
- * that last tells all others that all have ended what was before.
+ * was read.  So each member keeps on his own board how far he has come, and who may be without room reads it there.
  */
 #include "group/direct.h"
 
@@ -133,23 +131,59 @@ void glexi_board_greet(struct glex_group *group)
 		put(group, i, offsetof(struct glexi_board, greeted), &nothing, sizeof(nothing), 0);
 }
 
-/* Up to where all lines of this kind have been read. */
-static uint64_t known(const struct glexi_direct *direct, enum kind kind)
+static glex_ret_t ask_ended(struct glex_group *group, uint32_t member, uint64_t *ended)
 {
-	/* relaxed: stronger, pairs with the NIC: what was read before he said so may be overwritten */
-	uint64_t ended = __atomic_load_n(&direct->board->ended, __ATOMIC_ACQUIRE);
-
-	return ended > direct->lag[kind] ? ended : direct->lag[kind];
+	return glexi_board_add(group, member, offsetof(struct glexi_board, ended), 0, ended);
 }
 
-/* I2 */
-static bool has_room(const struct glexi_direct *direct, enum kind kind, uint64_t number)
+/* Has a line of this kind room, where all up to this one have been read? */
+static bool fits(const struct glexi_direct *direct, enum kind kind, uint64_t ended)
 {
-	uint64_t lag = direct->lag[kind];
+	return ended + direct->window[kind] >= direct->seq || (kind == OPERAND && ended >= direct->left);
+}
 
-	if (lag + direct->window[kind] < number)
-		lag = known(direct, kind);
-	return lag + direct->window[kind] >= number || (kind == OPERAND && lag >= direct->left);
+/* Of all others, as far as they have not been asked: whoever is behind is asked again. */
+static glex_ret_t find_room_of_all(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	uint64_t ended;
+	glex_ret_t ret;
+
+	for (; direct->asked < group->neighbours; direct->asked++) {
+		ret = ask_ended(group, direct->asked + (direct->asked >= group->me), &ended);
+		if (ret != GLEX_SUCCESS)
+			return ret;
+		direct->is_held = !fits(direct, RESULT, ended);
+		if (direct->is_held)
+			return GLEX_NO_MP;
+		if (!direct->asked || ended < direct->least)
+			direct->least = ended;
+	}
+	direct->lag[RESULT] = direct->least;
+	direct->asked = 0;
+	return GLEX_SUCCESS;
+}
+
+static glex_ret_t find_room_of_one(struct glex_group *group, uint32_t member)
+{
+	struct glexi_direct *direct = group->direct;
+	glex_ret_t ret = GLEX_SUCCESS;
+
+	if (direct->teller != member || !fits(direct, OPERAND, direct->heard))
+		ret = ask_ended(group, member, &direct->heard);
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	direct->teller = member;
+	direct->is_held = !fits(direct, OPERAND, direct->heard);
+	return direct->is_held ? GLEX_NO_MP : GLEX_SUCCESS;
+}
+
+/* I2.  Operands go to one other member. */
+static glex_ret_t find_room(struct glex_group *group, uint32_t first, enum kind kind)
+{
+	if (fits(group->direct, kind, group->direct->lag[kind]))
+		return GLEX_SUCCESS;
+	return kind == RESULT ? find_room_of_all(group) : find_room_of_one(group, first + (first >= group->me));
 }
 
 glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
@@ -158,9 +192,9 @@ glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t e
 	uint32_t left, at;
 	glex_ret_t ret;
 
-	direct->is_held = !has_room(direct, kind, direct->seq);
-	if (direct->is_held)
-		return GLEX_NO_MP;
+	ret = find_room(group, first, kind);
+	if (ret != GLEX_SUCCESS)
+		return ret;
 	for (; direct->at < direct->lines; direct->at++, direct->to = 0) {
 		left = DATA - words_of(direct, direct->at);
 		at = offset_of(index_of(direct, kind, slot_of(group), direct->at)) + left;
@@ -234,53 +268,8 @@ glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t o
 	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
 }
 
-/* ---- room ------------------------------------------------------------------------ */
-
-bool glexi_board_must_pass(const struct glex_group *group, enum kind kind)
+void glexi_board_say_ended(struct glexi_direct *direct)
 {
-	const struct glexi_direct *direct = group->direct;
-
-	return direct->seq > direct->point[kind] + direct->window[kind] &&
-	       (kind == RESULT || direct->point[kind] < direct->left);
-}
-
-static glex_ret_t tell_all(struct glex_group *group, uint64_t ended)
-{
-	struct glexi_direct *direct = group->direct;
-	glex_ret_t ret;
-
-	for (; direct->to > 0; direct->to--) {
-		ret = put(group, direct->to - 1, offsetof(struct glexi_board, ended), &ended, sizeof(ended), 0);
-		if (ret != GLEX_SUCCESS)
-			return ret;
-	}
-	direct->lag[OPERAND] = direct->lag[RESULT] = ended;
-	return GLEX_SUCCESS;
-}
-
-glex_ret_t glexi_board_pass(struct glex_group *group)
-{
-	struct glexi_direct *direct = group->direct;
-	uint64_t before = first_of(direct) - 1, old;
-	glex_ret_t ret;
-
-	if (direct->is_last)
-		return tell_all(group, before);
-	ret = glexi_board_add(group, 0, offsetof(struct glexi_board, passed), 1, &old);
-	if (ret != GLEX_SUCCESS)
-		return ret;
-	direct->point[OPERAND] = direct->point[RESULT] = before;
-	direct->total_passed += group->n;
-	direct->is_last = old + 1 == direct->total_passed;
-	if (direct->is_last)
-		direct->to = group->neighbours;
-	return direct->is_last ? tell_all(group, before) : GLEX_SUCCESS;
-}
-
-glex_ret_t glexi_board_hear(struct glex_group *group)
-{
-	struct glexi_direct *direct = group->direct;
-
-	direct->is_held = known(direct, RESULT) < direct->point[RESULT];
-	return direct->is_held ? GLEX_NO_MP : GLEX_SUCCESS;
+	/* relaxed: stronger, pairs with the NIC: what was read before this may be overwritten */
+	__atomic_store_n(&direct->board->ended, direct->seq, __ATOMIC_RELEASE);
 }

@@ -206,8 +206,7 @@ static glex_ret_t do_add(struct glex_group *group)
 	if ((uint32_t)(old + one) != (uint32_t)*total)
 		return GLEX_SUCCESS;
 	/* This is the last one. */
-	direct->steps =
-		(group->what == GLEXI_BARRIER ? 0 : 1u << GATHER) | 1u << (top ? SPREAD : CLIMB) | direct->passes;
+	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << GATHER) | 1u << (top ? SPREAD : CLIMB);
 	return old + one == *total ? GLEX_SUCCESS : GLEX_SYS_ERR; /* else some have begun something else */
 }
 
@@ -248,13 +247,16 @@ static glex_ret_t do_climb(struct glex_group *group)
 	struct glexi_direct *direct = group->direct;
 
 	direct->level++;
-	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE | direct->passes;
+	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE;
 	return GLEX_SUCCESS;
 }
 
 static glex_ret_t do_spread(struct glex_group *group)
 {
-	glex_ret_t ret = glexi_board_send(group, 0, others_of(group), RESULT);
+	glex_ret_t ret;
+
+	group->direct->lag[RESULT] = first_of(group->direct) - 1; /* all have begun */
+	ret = glexi_board_send(group, 0, others_of(group), RESULT);
 
 	if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
 		deliver(group, &group->direct->own);
@@ -359,15 +361,13 @@ static void learn(struct glex_group *group)
 		direct->left = direct->seq;
 	if (!is_all(group))
 		return;
-	direct->lag[RESULT] = direct->point[RESULT] = before;
-	direct->lag[OPERAND] = direct->point[OPERAND] = direct->exchange ? before : direct->seq;
+	direct->lag[RESULT] = before;
+	direct->lag[OPERAND] = direct->exchange ? before : direct->seq;
 }
 
 static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 {
 	switch (stage) {
-	case PASS:
-		return glexi_board_pass(group);
 	case SEND:
 		return do_send(group);
 	case ADD:
@@ -376,8 +376,6 @@ static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 		return do_gather(group);
 	case CLIMB:
 		return do_climb(group);
-	case HEAR:
-		return glexi_board_hear(group);
 	case SPREAD:
 		return do_spread(group);
 	default:
@@ -405,24 +403,9 @@ static glex_ret_t advance(struct glex_group *group, enum stage end)
 		direct->stage = direct->level == level ? direct->stage + 1 : SEND;
 	}
 	learn(group);
+	glexi_board_say_ended(direct);
 	wake(group);
 	return GLEX_SUCCESS;
-}
-
-/* Lines of this kind are sent, by whoever. */
-static bool uses(const struct glex_group *group, enum kind kind)
-{
-	bool exchange = group->direct->exchange;
-
-	if (kind == OPERAND)
-		return exchange || group->what == GLEXI_REDUCE;
-	return group->what == GLEXI_BCAST || (is_all(group) && !exchange);
-}
-
-static bool must_pass(const struct glex_group *group)
-{
-	return (uses(group, OPERAND) && glexi_board_must_pass(group, OPERAND)) ||
-	       (uses(group, RESULT) && glexi_board_must_pass(group, RESULT));
 }
 
 /* What applies, as long as this one is not found to be the last. */
@@ -479,17 +462,17 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret;
 
-	direct->stage = PASS;
+	direct->stage = SEND;
 	direct->level = 0;
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
-	direct->has_asked = direct->is_last = false;
+	direct->has_asked = false;
+	direct->asked = 0;
 	direct->to = direct->at = 0;
 	prepare(group, data, len);
-	direct->passes = must_pass(group) ? 1u << PASS | 1u << HEAR : 0;
-	direct->steps = steps_of(group) | direct->passes;
+	direct->steps = steps_of(group);
 	if (is_all(group) && !direct->exchange)
 		expect_all(group);
-	ret = advance(group, HEAR);
+	ret = advance(group, TAKE);
 	direct->failed = ret == GLEX_NO_MP ? GLEX_SUCCESS : ret; /* told by the wait */
 	return GLEX_SUCCESS;
 }

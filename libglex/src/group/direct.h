@@ -5,7 +5,7 @@
  *   board.c    lines, how they are sent, and whether there is room for them
  *   direct.c   which are sent to whom, and waited for
  *
- *   board    | arrived 2 | passed | ended | results | operands |
+ *   board    | arrived 2 | ended | results | operands |
  *   results  | line q at q % RESULTS |
  *   operands | places of so many lines as a team has members |       lines of 64 bytes
  *   line     | ... data, to the right | stamp 8 |                    stamp: line's number, what, bytes
@@ -14,13 +14,12 @@
  * which meets at its first member's; who comes last there goes on to where teams meet, at member 0's:
  * level 1.  Each level has places and a counter of its own.
  *
- * I1  `ended`, and lag, are not ahead of what all members have ended.
- * I2  A line is PUT when the one before at its place has been read: what is in the way is known to have
- *     ended, or was an operand of a collective that ends nowhere before all operands have been read.
+ * I1  `ended` is not ahead of what the board's owner has ended, lag not of what all have.
+ * I2  A line is PUT when the one before at its place has been read: whoever it is for has ended what is in the
+ *     way, or it was an operand of a collective that ends nowhere before all operands have been read.
  * I3  A stamp is the last of its line that becomes visible; it is read first.
- * I4  Nobody ends a collective before which there was a point unless all have passed it, and who has been told
- *     that they have is sent nothing more: he may leave.
- * I5  When a point is passed depends on nothing but which collectives there were: all pass the same ones.
+ * I4  Who has ended a collective is sent nothing more of it: he may leave.  So nobody tells a sender that he has
+ *     read a line, which that one might not be there for; the sender looks at `ended` when he is short of room.
  */
 #ifndef GLEXI_GROUP_DIRECT_H
 #define GLEXI_GROUP_DIRECT_H
@@ -39,18 +38,16 @@ struct line {
 
 #define FLAT	 16u /* members that are one team */
 #define TEAM	 8u
-#define RESULTS	 13u
-#define OPERANDS 48u
+#define RESULTS	 30u
+#define OPERANDS 32u
 #define LEVELS	 2u
 
 struct glexi_board {
 	uint64_t arrived[LEVELS]; /* how many, and above 32 bits at what, in sum since the beginning */
 	unsigned char apart[LINE - 8 * LEVELS];
-	uint64_t passed; /* member 0's: how many have passed a point, in sum */
-	unsigned char apart2[LINE - 8];
-	uint64_t ended;	  /* what all have: told by the last one who passed a point */
+	uint64_t ended;	  /* the last line of what its owner has ended */
 	uint64_t greeted; /* nothing */
-	unsigned char apart3[LINE - 16];
+	unsigned char apart2[LINE - 16];
 	struct line result[RESULTS];
 	struct line operand[OPERANDS];
 };
@@ -64,7 +61,7 @@ static_assert(GLEX_GROUP_DIRECT_MAX <= TEAM * TEAM, "who stands for a team has a
 enum kind { OPERAND, RESULT, KINDS };
 
 /* What a member has still to do for what was begun. */
-enum stage { PASS, SEND, ADD, GATHER, CLIMB, SPREAD, HEAR, TAKE, OVER };
+enum stage { SEND, ADD, GATHER, CLIMB, SPREAD, TAKE, OVER };
 
 struct glexi_direct {
 	struct glexi_board *board;
@@ -72,20 +69,22 @@ struct glexi_direct {
 	uint32_t window[KINDS]; /* places */
 	uint64_t seq;		/* the last line of what was begun */
 	uint64_t total[LEVELS]; /* what `arrived` comes to when everybody is there */
-	uint64_t total_passed;	/* the same of `passed` */
-	uint64_t point[KINDS];	/* up to where all lines have been read, as all know or will be told */
-	uint64_t lag[KINDS];	/* as is known here, but for what `ended` says */
+	uint64_t lag[KINDS];	/* up to where all lines have been read, as is known here */
+	uint64_t heard;		/* up to where `teller` has ended, */
+	uint32_t teller;	/* who was the last to be asked for room for an operand */
+	uint32_t asked;		/* how many of the others have been, for room for a result */
+	uint64_t least;		/* up to where all of these have ended */
 	uint64_t left;		/* the last line that may have been sent, and not read, when a collective had ended */
 	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
 	bool some_asleep;
 	/* of what was begun */
 	enum stage stage;
 	uint32_t level;
-	uint32_t steps, passes; /* the stages that apply, a bit each; those of a point */
+	uint32_t steps; /* the stages that apply, a bit each */
 	glex_ret_t failed;
-	bool exchange, has_asked, is_last, is_held; /* is_held: for want of room */
-	uint32_t to, at;			    /* where the next one goes, which line */
-	uint32_t lines, bytes, unit;		    /* lines, their data, that of a unit */
+	bool exchange, has_asked, is_held; /* is_held: for want of room */
+	uint32_t to, at;		   /* where the next one goes, which line */
+	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit */
 	struct emu_operand own;
 	struct line out[2];
 };
@@ -133,8 +132,7 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * first collectives, by one member after the other.
  * lay_out: what is in `out` to the own board, as an operand.  ask: begins to GET all operands
  * from where this one meets others.
- * must_pass: its lines need more to be known of what has been read.  pass: says that all before has ended here, and who
- * is the last to say so tells all others.  hear: all have.  GLEX_NO_MP: not now.
+ * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to seq.
  */
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
 void glexi_board_pack(struct glex_group *group, const void *data);
@@ -144,9 +142,7 @@ glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t e
 void glexi_board_greet(struct glex_group *group);
 void glexi_board_lay_out(struct glex_group *group);
 glex_ret_t glexi_board_ask(struct glex_group *group);
-bool glexi_board_must_pass(const struct glex_group *group, enum kind kind);
-glex_ret_t glexi_board_pass(struct glex_group *group);
-glex_ret_t glexi_board_hear(struct glex_group *group);
+void glexi_board_say_ended(struct glexi_direct *direct);
 glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old);
 
 #endif /* GLEXI_GROUP_DIRECT_H */
