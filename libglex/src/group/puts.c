@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * puts.c - a long broadcast that is passed down a tree, by sequences of PUTs (glex-api 4.5 c, paper 2.5).
+ * puts.c - a long broadcast that is passed down a tree, by sequences of PUTs (paper 2.5).
  *
  *   member                               who PUTs to it: its parent; to member 0 the root
  *   says where its buffer is (MP) ---->
