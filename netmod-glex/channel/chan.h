@@ -115,8 +115,9 @@ struct glexch_params {
 	uint32_t
 		header; /* stream bytes that a header of glexch_try_short takes, at most GLEXCH_MP_BODY; as the peers' */
 	enum glexch_mode mode;
-	uint32_t er_max;   /* peers that can have an exclusive channel at a time */
-	uint32_t er_bytes; /* of a ring, at least 4096; 0: of its own choice */
+	uint32_t er_max; /* peers that can have an exclusive channel at a time */
+	uint32_t
+		er_bytes; /* of a ring, with a copy of the peer's if that is needed, at least 4096; 0: of its own choice */
 
 	/* about the endpoint */
 	enum glex_ep_type ep_type; /* another, where none of it is free */
@@ -228,7 +229,7 @@ struct glexch_item {
 	int (*done)(struct glexch_conn *conn, struct glexch_item *item, int failed);
 };
 
-#define GLEXCH_AT_ONCE 6144u /* bytes behind a header that glexch_try_short may be able to send */
+#define GLEXCH_AT_ONCE 4096u /* bytes behind a header that glexch_try_short may be able to send */
 
 /* Something short will be sent next: begins to fetch what that takes. */
 void glexch_expect(const struct glexch_conn *conn);

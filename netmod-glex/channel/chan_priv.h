@@ -303,6 +303,7 @@ struct glexch_grave {
 #define GLEXCH_ER_INLINE  (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)    /* stream bytes of it */
 #define GLEXCH_ER_RECORD  (GLEXCH_SHORT_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
 #define GLEXCH_ER_AHEAD	  16u				       /* lines asked for at a time */
+#define GLEXCH_ER_TAIL	  66u				       /* lines of a record at most */
 #define GLEXCH_ER_NOTICES 3u				       /* credit MPs that return lines and may be unread */
 
 enum glexch_er_state {
@@ -564,10 +565,15 @@ static inline uint8_t *glexch_block_mem(const struct glexch *ch, const struct gl
 
 /* ---- er.c, er_open.c ------------------------------------------------------ */
 
-/* Where records start: behind lies a tail, as long as the longest record. */
+/* Behind where records start: as long as the longest of them. */
+static inline uint32_t glexch_er_tail(uint32_t lines)
+{
+	return lines / 4 < GLEXCH_ER_TAIL ? lines / 4 : GLEXCH_ER_TAIL;
+}
+
 static inline uint32_t glexch_er_starts(uint32_t lines)
 {
-	return lines - lines / 4;
+	return lines - glexch_er_tail(lines);
 }
 
 static inline int glexch_er_usable(const struct glexch_conn *conn)

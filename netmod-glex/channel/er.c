@@ -22,6 +22,10 @@
  * that the sender keeps: a line of it is rewritten when the receiver has returned
  * the line, so the PUT has long ended.
  *
+ * A long message is several records: while the receiver reads one, the sender writes the
+ * next.  A stream of messages that fills half of the ring goes on by blocks (sr.c), but for
+ * the short ones.
+ *
  * What travels between cores is the lines of a record, of most (`brief`) one.  The peer
  * has them, from the last lap and from polling: so the sender asks for the first before
  * the message is made up (glexch_expect), and the receiver for the others when the first has come.
@@ -74,6 +78,7 @@ struct glexch_er_head {
 #define GLEXCH_ER_LINES_MAX  0x3ffu
 
 _Static_assert(GLEXCH_SHORT_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
+_Static_assert(GLEXCH_ER_TAIL *GLEXCH_LINE <= GLEXCH_ER_MORE_MAX, "more of a header");
 
 static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, uint16_t seq, uint32_t credits, uint32_t lines,
 				      uint32_t saw)
@@ -135,12 +140,10 @@ static uint32_t glexch_er_head_lines(uint32_t inl)
 	return glexch_lines_of(GLEXCH_ER_FRAME + glexch_round8(inl));
 }
 
-/* Bytes in further lines of a record: such that it fits into the tail, and its length into a header. */
+/* Bytes in further lines of a record: such that it fits into the tail. */
 static uint32_t glexch_er_most(uint32_t lines)
 {
-	uint32_t fits = lines / 4 - glexch_er_head_lines(GLEXCH_ER_INLINE), told = GLEXCH_ER_MORE_MAX / GLEXCH_LINE;
-
-	return (fits < told ? fits : told) * GLEXCH_LINE;
+	return (glexch_er_tail(lines) - glexch_er_head_lines(GLEXCH_ER_INLINE)) * GLEXCH_LINE;
 }
 
 static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)

@@ -20,6 +20,9 @@
  * lines.  Who finds none makes those look for unused ones who tend the
  * connections (conn.c); meanwhile the shared channel serves.
  *
+ * Where a sender needs a copy of the peer's ring (er.c), its own is half as long, so that a
+ * peer costs the same.  The first ring tells; until then nobody knows how long his are.
+ *
  * I1  The memory of a channel is given up only when nothing can write it or read
  *     it any more: after CLOSED or DONE; or by taking its registration away, when
  *     the peer is lost.  When the connection is destroyed it is kept: until the
@@ -29,7 +32,7 @@
 
 #include <stdlib.h>
 
-#define GLEXCH_ER_BYTES	     32768u
+#define GLEXCH_ER_BYTES	     65536u
 #define GLEXCH_ER_BYTES_MIN  4096u
 #define GLEXCH_ER_BYTES_MAX  262144u
 #define GLEXCH_ER_TRAFFIC    64u    /* packets between two visits of the hand that make a peer get one */
@@ -137,7 +140,10 @@ static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
 
 	if (ch->er_injects < 0) {
 		ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
-		ch->er_inline = ch->er_injects ? glexch_er_whole(ch->er_lines) : GLEXCH_ER_INLINE;
+		if (ch->er_injects)
+			ch->er_inline = glexch_er_whole(ch->er_lines);
+		else if (ch->er_lines >= 2 * GLEXCH_ER_BYTES_MIN / GLEXCH_LINE)
+			ch->er_lines = ch->er_lines / 2 & ~3u;
 	}
 	return ch->er_injects;
 }
@@ -153,6 +159,7 @@ static int glexch_er_place(struct glexch *ch, struct glexch_er *er)
 			return er->rx_ring != NULL;
 		glex_deregister_mem(ch->ep, er->mh);
 		glex_free(ch->dev, er->rx_ring);
+		ring = (uint64_t)ch->er_lines * GLEXCH_LINE;
 	}
 	er->rx_ring = glexch_er_memory(ch, 2 * ring, &er->mh);
 	er->tx_copy = er->rx_ring ? er->rx_ring + ring : NULL;
@@ -219,13 +226,24 @@ static void glexch_er_refuse(struct glexch_conn *conn)
 	glexch_say(conn, GLEXCH_SAY_REFUSE);
 }
 
+/* One that goes with a ring of so many lines.  0: there is none. */
+static int glexch_er_make_alike(struct glexch_conn *conn, uint32_t lines)
+{
+	if (conn->draining || !glexch_er_make(conn))
+		return 0;
+	if (conn->er->lines == lines)
+		return 1;
+	glexch_er_free(conn->ch, conn->er);
+	return 0;
+}
+
 static int glexch_er_hear_open(struct glexch_conn *conn, const struct glexch_er_mp *mp)
 {
 	struct glexch_er *er = conn->er;
 
 	if (er && er->state != GLEXCH_ER_OPENING)
 		return 0;
-	if (!er && (conn->draining || mp->lines != conn->ch->er_lines || !glexch_er_make(conn))) {
+	if (!er && !glexch_er_make_alike(conn, mp->lines)) {
 		glexch_er_refuse(conn);
 		return 1;
 	}

@@ -22,7 +22,7 @@
 #include "chan_priv.h"
 
 #define GLEXCH_SPLIT_MAX    (5u * GLEXCH_MP_BODY)
-#define GLEXCH_ER_LONG	    GLEXCH_AT_ONCE /* bytes; a stream of longer ones goes faster by blocks: both copy at once */
+#define GLEXCH_ER_LONG	    1536u /* bytes; what is longer goes by blocks, if the ring fills */
 #define GLEXCH_BUSY_TRIES   64
 #define GLEXCH_BLOCKS_SPARE 1  /* are left to those who have nothing but blocks */
 #define GLEXCH_RUN_MAX	    16 /* connections served in one round */
@@ -298,7 +298,10 @@ void glexch_sr_probe(struct glexch_conn *conn)
 		glexch_conn_fail(conn, glex_error_str(ret));
 }
 
-/* Long messages that have filled half of the ring, and follow on one another: blocks are faster for those. */
+/*
+ * Messages follow on one another, and have filled half of the ring: the longer ones go by blocks now, so that
+ * the sender need not wait.  For short ones a block takes both sides longer than to wait for the ring.
+ */
 static int glexch_sr_prefers_block(const struct glexch_conn *conn, size_t left)
 {
 	const struct glexch_er *er = conn->er;
@@ -316,7 +319,7 @@ static enum glexch_step glexch_sr_step(struct glexch_conn *conn, struct glexch_c
 		if (glexch_sr_prefers_block(conn, cur->left))
 			return glexch_sr_block(conn, cur);
 		step = glexch_er_step(conn, cur);
-		if (step != GLEXCH_STEP_NO_CREDIT || cur->left <= GLEXCH_SPLIT_MAX || !conn->credits ||
+		if (step != GLEXCH_STEP_NO_CREDIT || cur->left <= GLEXCH_ER_LONG || !conn->credits ||
 		    conn->ch->tx.free <= GLEXCH_BLOCKS_SPARE)
 			return step;
 		return glexch_sr_block(conn, cur);

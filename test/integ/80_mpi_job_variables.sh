@@ -27,7 +27,7 @@ has() {
 }
 
 run "a job without any" GLEX_MPI_CHANNEL=er
-has "its endpoint is fast" '^  endpoint type 0, key 0x[0-7]?[0-9a-f]{0,7}, MPQ 4096, EQ [0-9]+; blocks 1024 KiB$'
+has "its endpoint is fast" '^  endpoint type 0, key 0x[0-7]?[0-9a-f]{0,7}, MPQ 4096, EQ [0-9]+; blocks 2048 KiB$'
 has "its peers have rings" 'rings opened 1,'
 
 # as a site's profile has it

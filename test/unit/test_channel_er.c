@@ -176,7 +176,7 @@ START_TEST(open__sizes_differ__shared_channel_serves)
 	kit_params.er_max = 4;
 	kit_params.er_bytes = RING;
 	start_proc(0, 2, 16, 8);
-	kit_params.er_bytes = 2 * RING;
+	kit_params.er_bytes = 4 * RING; /* the half of it is not the other's either */
 	start_proc(1, 2, 16, 8);
 	tag_ends(0, 1);
 	a = &procs[0].main_end;
@@ -408,6 +408,69 @@ START_TEST(ring__full__waits_for_lines)
 }
 END_TEST
 
+/* How much of so many messages goes without the receiver: by the ring, and in blocks. */
+static uint64_t send_alone(int count, size_t n, uint64_t *blocks)
+{
+	uint64_t ring = by_ring(0), block = stats(0)->bytes[GLEXCH_WAY_SR_BLOCK];
+
+	for (int i = 0; i < count; i++)
+		send_message(&procs[0].main_end, n);
+	*blocks = stats(0)->bytes[GLEXCH_WAY_SR_BLOCK] - block;
+	return by_ring(0) - ring;
+}
+
+static void start_roomy(unsigned seed)
+{
+	start_er(seed, GLEXCH_MODE_ER, 4, 8 * RING);
+	open_ring();
+	for (int i = 0; i < 20; i++) { /* which brings the grant of credits to its height */
+		send_message(&procs[0].main_end, 9000);
+		send_message(&procs[0].main_end, 40);
+	}
+	settle(&procs[0].main_end, &procs[1].main_end);
+	steps(200);
+}
+
+/* A block costs both sides more than to wait for lines. */
+START_TEST(ring__full_of_short_messages__no_blocks)
+{
+	uint64_t blocks;
+
+	start_roomy((unsigned)_i);
+	ck_assert_uint_gt(send_alone(100, 1000, &blocks), fake.injects ? 5 * RING : 2 * RING);
+	ck_assert_uint_eq(blocks, 0);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
+/* Longer ones leave half of it to those. */
+START_TEST(ring__half_full_of_longer_messages__blocks)
+{
+	uint64_t blocks;
+
+	start_roomy((unsigned)_i);
+	ck_assert_uint_le(send_alone(10, 2000, &blocks), 14000);
+	ck_assert_uint_gt(blocks, 0);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
+/* So that a peer costs the same memory. */
+START_TEST(ring__copy_needed__is_half_as_long)
+{
+	uint64_t blocks, most;
+
+	start_roomy((unsigned)_i);
+	most = send_alone(1000, 10, &blocks) / 10; /* a line each */
+	ck_assert_uint_gt(most, fake.injects ? 400 : 150);
+	ck_assert_uint_le(most, fake.injects ? 446 : 192);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
 /* The MPQ has room for the MPs that return lines, whatever is under way. */
 START_TEST(lines__sender_asleep__credit_mps_are_bounded)
 {
@@ -525,7 +588,7 @@ START_TEST(peer__dies_with_a_ring_open__everything_of_it_fails_once)
 	a = &procs[0].main_end;
 	open_ring();
 	regions = fake.regions;
-	for (int i = 0; i < 30; i++)
+	for (int i = 0; i < 60; i++)
 		send_message(a, random_size());
 	steps(20);
 	fake_kill(procs[1].card.addr);
@@ -671,6 +734,9 @@ int main(void)
 	tcase_add_loop_test(tc, try_short__long__arrives_whole, 1, 9);
 	tcase_add_loop_test(tc, try_brief__any_length__arrives_whole, 0, 6);
 	tcase_add_loop_test(tc, ring__full__waits_for_lines, 1, 5);
+	tcase_add_loop_test(tc, ring__full_of_short_messages__no_blocks, 1, 5);
+	tcase_add_loop_test(tc, ring__half_full_of_longer_messages__blocks, 1, 5);
+	tcase_add_loop_test(tc, ring__copy_needed__is_half_as_long, 1, 5);
 	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
 	tcase_add_loop_test(tc, cap__reached__unused_ones_are_handed_back, 1, 5);
 	tcase_add_loop_test(tc, cap__everybody_talks__order_holds_across_switches, 1, 5);
