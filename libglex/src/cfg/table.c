@@ -111,7 +111,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	/* moving data */
 	SIZE("GLEX_DMA_CHUNK", dma_chunk, "1M", 4 * K, G,
 	     "what the DMA engine of glexd moves for one endpoint before it looks at the next"),
-	SIZE("GLEX_ATTACH_CHUNK", attach_chunk, "1M", 4 * K, G, "what one cross-memory attach call moves at most"),
+	SIZE("GLEX_ATTACH_CHUNK", attach_chunk, "4M", 4 * K, G, "what one cross-memory attach call moves at most"),
 	BOOL("GLEX_MEM_ATTACH", mem_attach, "y",
 	     "move private memory by cross-memory attach; n refuses it, as a container may"),
 	ENUM("GLEX_SHARE_FILES", share_files, "sealed", share_files,
