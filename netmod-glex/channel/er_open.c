@@ -143,7 +143,7 @@ static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
 		if (ch->er_injects)
 			ch->er_inline = glexch_er_whole(ch->er_lines);
 		else if (ch->er_lines >= 2 * GLEXCH_ER_BYTES_MIN / GLEXCH_LINE)
-			ch->er_lines = ch->er_lines / 2 & ~3u;
+			ch->er_lines = ch->er_lines / 2 & ~3u; /* the tail of a short one is a fourth */
 	}
 	return ch->er_injects;
 }

@@ -52,7 +52,7 @@ struct MPID_nem_glex_stats {
 	uint64_t holds;
 	uint64_t coll[3]; /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
 	uint64_t coll_trees, coll_refused;
-	uint64_t coll_long; /* broadcasts of coll[] that were fetched */
+	uint64_t coll_long; /* broadcasts of coll[] that were fetched, or passed down the tree */
 };
 
 /* Where a rank's endpoint is, and since when: struct glexch_peer. */
@@ -117,10 +117,10 @@ struct MPID_nem_glex {
 	enum MPID_nem_glex_coll_where coll_where;
 	uint32_t coll_shape; /* enum glex_group_shape, or MPID_NEM_GLEX_COLL_AUTO */
 	uint32_t coll_degree;
-	uint32_t coll_after;   /* so many eligible calls make a tree */
-	uint32_t coll_packets; /* the longest has so many */
-	uint64_t coll_long;    /* the shortest broadcast that is fetched from the root's buffer; 0: none */
-	uint32_t coll_long_by; /* enum glex_group_long, where there is a tree */
+	uint32_t coll_after;		      /* so many eligible calls make a tree */
+	uint32_t coll_packets;		      /* the longest has so many */
+	uint64_t coll_long;		      /* the shortest broadcast that goes from buffer to buffer; 0: none */
+	uint32_t coll_long_by;		      /* enum glex_group_long, where there is a tree */
 	struct MPID_nem_glex_tree *coll_busy; /* those with operations */
 	struct MPID_nem_glex_op *coll_ops;    /* to be used again */
 	struct MPID_nem_glex_stats stats;

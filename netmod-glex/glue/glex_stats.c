@@ -147,7 +147,7 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_holds", OF_MPI(holds), 1, "times that the sends of a peer were made to"},
 	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), 1, "barriers run by the NIC"},
 	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), 1, "broadcasts run by the NIC"},
-	{"glex_coll_long", OF_MPI(coll_long), 1, "broadcasts fetched from the root's buffer"},
+	{"glex_coll_long", OF_MPI(coll_long), 1, "broadcasts fetched from the root's buffer, or passed down the tree"},
 	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), 1, "reductions run by the NIC"},
 	{"glex_coll_trees", OF_MPI(coll_trees), 1, "communicators that have a tree of NICs"},
 	{"glex_coll_refused", OF_MPI(coll_refused), 1,

@@ -29,7 +29,8 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 	uint32_t none = 0;
 	glex_ret_t ret;
 
-	attr.dq_capacity = attr.mpq_capacity = attr.eq_capacity = GLEXI_GROUP_UP_MPQ;
+	attr.dq_capacity = attr.eq_capacity = GLEXI_GROUP_DQ;
+	attr.mpq_capacity = GLEXI_GROUP_UP_MPQ;
 	ret = glex_create_ep(dev, &attr, &group->up);
 	attr.mpq_capacity = GLEXI_GROUP_MPQ;
 	if (ret == GLEX_SUCCESS)

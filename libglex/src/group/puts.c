@@ -22,8 +22,8 @@
  *     their own gates of a queue that is in order, and begins when all members have come so far.  At `up` it is not so:
  *     the root may have nothing more to do, and say so to a parent who has not got its first part.
  * I2  A part is posted when there is room for all of it.
- * I3  A note is of the broadcast whose number it says.  Places are kept apart by who says it, and nobody says anything of the
- *     next one before who is meant by it has used what he said of this one.
+ * I3  A note is of the broadcast whose number it says.  Places are kept apart by who says it, and nobody says anything
+ *     of the next one before who is meant by it has used what he said of this one.
  */
 #include "group/priv.h"
 
@@ -33,7 +33,7 @@
 #define PARTS_MAX 16u	/* of a broadcast; more than this many there is mostly no room for, */
 #define PARTS_MIN 2u	/* but without two nothing overlaps */
 #define PART_MIN  4096u /* bytes */
-#define ROOM	  (GLEXI_GROUP_UP_MPQ * 3 / 4)
+#define ROOM	  (GLEXI_GROUP_DQ * 3 / 4)
 #define LOOK_MS	  10 /* how soon what does not wake the waiting is seen */
 #define TARGETS	  (GLEX_COLL_MAX_BRANCH_DEGREE + 2)
 #define ARRIVED	  UINT64_MAX /* of a remote event */
@@ -365,6 +365,7 @@ void glexi_puts_begin(struct glex_group *group, const struct glex_rcache_region 
 		say_where(group); /* else, or if that is not taken, when all have begun */
 }
 
+/* Events before errors: when the last PUT's event is there, the errors of those before it are, too. */
 static glex_ret_t advance(struct glex_group *group)
 {
 	struct glexi_puts *puts = group->puts;
