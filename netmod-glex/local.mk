@@ -64,6 +64,12 @@ test_unit_test_channel_er_SOURCES = test/unit/test_channel_er.c $(glex_channel_k
 test_unit_test_channel_er_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_er_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
 
+check_PROGRAMS += test/unit/test_channel_lines
+TESTS += test/unit/test_channel_lines
+test_unit_test_channel_lines_SOURCES = test/unit/test_channel_lines.c $(glex_channel_kit)
+test_unit_test_channel_lines_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_lines_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
+
 check_PROGRAMS += test/unit/test_channel_lend
 TESTS += test/unit/test_channel_lend
 test_unit_test_channel_lend_SOURCES = test/unit/test_channel_lend.c $(glex_channel_kit)

@@ -186,7 +186,8 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why);
 /*
  * The peer may leave as soon as it has what is sent from now on: that arrives after
  * all that has been sent before, also what no stream orders, so that nothing comes to
- * nothing behind it; and nobody asks whether the peer is there.
+ * nothing behind it; and nobody asks whether the peer is there.  The second time: before the
+ * last packet, when no more than one can still come from the peer.
  */
 void glexch_conn_part(struct glexch_conn *conn);
 

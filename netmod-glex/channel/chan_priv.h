@@ -125,8 +125,7 @@ struct glexch_mp {
 		uint8_t bytes[GLEXCH_MP_BODY];
 		struct glexch_block_ref block;
 		struct glexch_hello hello;
-		uint8_t given;	/* GIVE; HOLD: 1 or 0 */
-		uint16_t lines; /* CREDIT: of the ring, returned; may be absent */
+		uint8_t given; /* GIVE; HOLD: 1 or 0 */
 		struct glexch_er_mp er;
 		struct {
 			uint8_t header; /* bytes of it */
@@ -261,6 +260,8 @@ struct glexch_conn {
 	uint16_t bound : 1;    /* user is known */
 	uint16_t draining : 1; /* no credits are returned any more */
 	uint16_t parting : 1;  /* what is sent now may be the last the peer waits for: glexch_conn_part */
+	uint16_t
+		parted : 1; /* what has been sent was, and no more than a packet comes: no lines are returned any more */
 	uint16_t owing : 1;    /* on the list of those that must get a credit MP */
 	uint16_t heard : 1;    /* the peer has this connection too */
 	uint16_t counted : 1;  /* the peer is one of those planned for: it starts with start_grant */
@@ -296,15 +297,14 @@ struct glexch_grave {
 
 /* ---- exclusive channels --------------------------------------------------- */
 
-#define GLEXCH_LINE	  64u
-#define GLEXCH_ER_GATHER  512u /* up to so many bytes are handed over together with their header */
-#define GLEXCH_ER_IMM	  96u  /* bytes of an immediate PUT on any endpoint */
-#define GLEXCH_ER_FRAME	  16u  /* the header of a record and its mark */
-#define GLEXCH_ER_INLINE  (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)    /* stream bytes of it */
-#define GLEXCH_ER_RECORD  (GLEXCH_SHORT_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
-#define GLEXCH_ER_AHEAD	  16u				       /* lines asked for at a time */
-#define GLEXCH_ER_TAIL	  66u				       /* lines of a record at most */
-#define GLEXCH_ER_NOTICES 3u				       /* credit MPs that return lines and may be unread */
+#define GLEXCH_LINE	 64u
+#define GLEXCH_ER_GATHER 512u /* up to so many bytes are handed over together with their header */
+#define GLEXCH_ER_IMM	 96u  /* bytes of an immediate PUT on any endpoint */
+#define GLEXCH_ER_FRAME	 16u  /* the header of a record and its mark */
+#define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)    /* stream bytes of it */
+#define GLEXCH_ER_RECORD (GLEXCH_SHORT_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
+#define GLEXCH_ER_AHEAD	 16u				      /* lines asked for at a time */
+#define GLEXCH_ER_TAIL	 67u				      /* lines of a record at most, and the word's */
 
 enum glexch_er_state {
 	GLEXCH_ER_OPENING,
@@ -327,12 +327,15 @@ struct glexch_er {
 	uint64_t tx_mark;
 	uint32_t rx_line; /* where it will be */
 	uint32_t rx_owed; /* lines read and not returned */
+	uint32_t rx_read; /* lines returned, since the ring is there */
 	uint32_t tx_line;
 	uint32_t tx_free; /* lines of the ring of the peer that may be written */
+	uint32_t tx_read; /* rx_read of the peer, as far as it is known */
 	uint32_t tx_lines;
 	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
 	uint32_t used;	      /* records since the hand came by */
 	uint32_t idle;	      /* visits of it without any */
+	int waits;	      /* what is queued, for lines: their coming puts the connection on the run queue */
 	int begun;	      /* bytes of a record have been PUT whose header found no room: it must be sent next */
 	glex_mem_handle_t tx_ring;
 	glex_mem_handle_t mh; /* of both rings here */
@@ -565,7 +568,7 @@ static inline uint8_t *glexch_block_mem(const struct glexch *ch, const struct gl
 
 /* ---- er.c, er_open.c ------------------------------------------------------ */
 
-/* Behind where records start: as long as the longest of them. */
+/* Behind where records start: as long as the longest of them, and a line for the word. */
 static inline uint32_t glexch_er_tail(uint32_t lines)
 {
 	return lines / 4 < GLEXCH_ER_TAIL ? lines / 4 : GLEXCH_ER_TAIL;
@@ -576,12 +579,27 @@ static inline uint32_t glexch_er_starts(uint32_t lines)
 	return lines - glexch_er_tail(lines);
 }
 
+/* As far as is known, half of the ring of the peer is written and not read. */
+static inline int glexch_er_is_half_full(const struct glexch_er *er)
+{
+	return er->tx_free < glexch_er_starts(er->tx_lines) / 2;
+}
+
 static inline int glexch_er_usable(const struct glexch_conn *conn)
 {
 	return conn->er && conn->er->state == GLEXCH_ER_UP;
 }
 
-/* Something that may be the next record has come into some ring: glexch_er_poll finds out. */
+/* What the peer says it has read of its ring. */
+static inline uint32_t glexch_er_word(const struct glexch_er *er)
+{
+	const void *at = er->rx_ring + (er->lines - 1) * GLEXCH_LINE;
+
+	/* relaxed: stronger, pairs with the NIC: those lines are written after they have been read */
+	return (uint32_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+}
+
+/* What may be the next record has come into some ring, or lines that are waited for: glexch_er_poll finds out. */
 static inline int glexch_er_has(const struct glexch *ch)
 {
 	const struct glexch_er *er;
@@ -591,6 +609,8 @@ static inline int glexch_er_has(const struct glexch *ch)
 
 		/* relaxed: only a guess */
 		if (er->conn && (uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq)
+			return 1;
+		if (er->waits && glexch_er_word(er) != er->tx_read)
 			return 1;
 	}
 	return 0;
@@ -627,8 +647,8 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words);
 enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *cur);
 int glexch_er_poll(struct glexch *ch);
-void glexch_er_returned(struct glexch_conn *conn, uint32_t lines);
 int glexch_er_lines_due(const struct glexch_conn *conn);
+glex_ret_t glexch_er_return(struct glexch_conn *conn);
 
 void glexch_er_plan(struct glexch *ch, const struct glexch_params *params);
 void glexch_er_consider(struct glexch_conn *conn);
@@ -648,6 +668,13 @@ void glexch_sr_probe(struct glexch_conn *conn);
 void glexch_say(struct glexch_conn *conn, enum glexch_say what);
 void glexch_data_short(struct glexch_conn *conn, const void *header, size_t header_len, const void *bytes, size_t len);
 void glexch_cursor_copy(struct glexch_cursor *cur, uint8_t *dst, size_t n);
+
+/* Nothing has been taken yet of what begins with a header. */
+static inline int glexch_cursor_at_header(const struct glexch *ch, const struct glexch_cursor *cur)
+{
+	return ch->header && cur->off == 0 && cur->iov->iov_len == ch->header;
+}
+
 void glexch_queue_now(struct glexch_conn *conn, struct glexch_item *item);
 void glexch_sr_hand_over(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t body_len);
 void glexch_sr_take(struct glexch_conn *conn, uint8_t credits, int saw);

@@ -144,26 +144,28 @@ void glexch_credit_owe(struct glexch_conn *conn)
 
 static glex_ret_t glexch_credit_send(struct glexch_conn *conn)
 {
-	int tell = conn->owed >= glexch_threshold(conn); /* I2 speaks of these */
-	uint32_t lines = conn->er ? conn->er->rx_owed : 0;
 	struct glexch_mp mp;
 	glex_ret_t ret;
 
-	mp.hdr.type = (uint8_t)(GLEXCH_MP_CREDIT | GLEXCH_MP_ANSWER | (tell ? GLEXCH_MP_MORE : 0));
+	mp.hdr.type = GLEXCH_MP_CREDIT | GLEXCH_MP_ANSWER;
 	mp.hdr.credits = (uint8_t)conn->owed;			/* I4 */
 	mp.hdr.seq = (uint16_t)glexch_tag_stream(conn->rx_tag); /* what it is for */
 	mp.hdr.tag = conn->tx_tag;
-	mp.u.lines = (uint16_t)lines;
-	ret = glexch_post_mp(conn, &mp, lines ? sizeof(mp.u.lines) : 0);
+	ret = glexch_post_mp(conn, &mp, 0);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	conn->owed = 0;
-	if (lines)
-		conn->er->rx_owed = 0;
-	if (tell)
-		conn->unread = 1;
+	conn->unread = 1;
 	conn->ch->stats.credit_mps++;
 	return GLEX_SUCCESS;
+}
+
+/* Returns what is due.  0: there is no room for it now. */
+static int glexch_credit_pay(struct glexch_conn *conn)
+{
+	if (glexch_er_lines_due(conn) && glexch_er_return(conn) == GLEX_BUSY)
+		return 0;
+	return conn->owed < glexch_threshold(conn) || glexch_credit_send(conn) != GLEX_BUSY;
 }
 
 /* The end of a round: what no packet took along is returned now. */
@@ -175,7 +177,7 @@ void glexch_credit_flush(struct glexch *ch)
 		struct glexch_conn *conn = *p;
 		int due = glexch_credit_is_due(conn) && conn->heard && !conn->draining; /* I2, I5 */
 
-		if (due && !(conn->slow & GLEXCH_SLOW_FAILED) && glexch_credit_send(conn) == GLEX_BUSY) {
+		if (due && !(conn->slow & GLEXCH_SLOW_FAILED) && !glexch_credit_pay(conn)) {
 			p = &conn->owing_next;
 			continue;
 		}

@@ -11,10 +11,13 @@
  * What is in further lines is PUT first, and then, with a fence, the header: who
  * finds the header with its mark has all of it.  In the header: the number in
  * the stream, both lengths, how the first bytes are to be taken, and what is
- * returned of credits and lines.
+ * returned of credits.
  *
- *      ring:  [ record | record | record |  ...          | record ][ tail ]
+ *      ring:  [ record | record | record |  ...          | record ][ tail ][ word ]
  *               ^ rx_line: the next                        runs into the tail; the next is at the start
+ *
+ * In the last line of a ring its sender says how much it has read of the other ring: a word that is
+ * looked at whenever the other has no lines left, in the middle of sending too.
  *
  * Where the endpoint can, bytes go straight from the caller's memory
  * (glex_inject), and immediate PUTs are longer: up to a kilobyte to gather them with
@@ -36,9 +39,9 @@
  * I2  The word that is polled, and what is inline with it, is written by immediate
  *     PUTs only: whole words, of which the mark is the last.
  * I3  Lines are conserved like credits: a sender has tx_free, the others hold
- *     records, or are owed, or on their way back.  Who owes more than a quarter
- *     returns it by a credit MP, of which so no more than GLEXCH_ER_NOTICES can be
- *     unread: each end has set slots of its MPQ aside for them.
+ *     records, or are owed, or said to be read.  Who owes an eighth PUTs the word.
+ *     It counts all there ever were, so nothing is lost if the sender misses some;
+ *     and goes behind all that was PUT before (a fence), so it never goes back.
  * I4  A record is delivered when its number is next in the stream of the
  *     connection, whichever way what is before it came.
  */
@@ -65,26 +68,23 @@ struct glexch_er_head {
 
 /*
  * The same as the word it is in the ring, from the lowest bit: 16 seq, 15 more,
- * 11 inl, 8 credits returned, 10 lines returned, 2 kind, 1 saw.
+ * 11 inl, 8 credits returned, 2 kind, 1 saw.
  */
 #define GLEXCH_ER_AT_MORE    16
 #define GLEXCH_ER_AT_INL     31
 #define GLEXCH_ER_AT_CREDITS 42
-#define GLEXCH_ER_AT_LINES   50
-#define GLEXCH_ER_AT_KIND    60
-#define GLEXCH_ER_AT_SAW     62
+#define GLEXCH_ER_AT_KIND    50
+#define GLEXCH_ER_AT_SAW     52
 #define GLEXCH_ER_MORE_MAX   0x7fffu
 #define GLEXCH_ER_INL_MAX    0x7ffu
-#define GLEXCH_ER_LINES_MAX  0x3ffu
 
 _Static_assert(GLEXCH_SHORT_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
 _Static_assert(GLEXCH_ER_TAIL *GLEXCH_LINE <= GLEXCH_ER_MORE_MAX, "more of a header");
 
-static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, uint16_t seq, uint32_t credits, uint32_t lines,
-				      uint32_t saw)
+static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, uint16_t seq, uint32_t credits, uint32_t saw)
 {
 	return seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
-	       (uint64_t)(credits | lines << (GLEXCH_ER_AT_LINES - GLEXCH_ER_AT_CREDITS)) << GLEXCH_ER_AT_CREDITS |
+	       (uint64_t)credits << GLEXCH_ER_AT_CREDITS |
 	       (uint64_t)((uint32_t)h->kind | saw << (GLEXCH_ER_AT_SAW - GLEXCH_ER_AT_KIND)) << GLEXCH_ER_AT_KIND;
 }
 
@@ -106,7 +106,7 @@ static inline enum glexch_er_kind glexch_er_kind_of(uint64_t w)
 /* Whether anything comes back with it. */
 static inline int glexch_er_returns(uint64_t w)
 {
-	return (w & ((uint64_t)0x3ffff << GLEXCH_ER_AT_CREDITS | (uint64_t)1 << GLEXCH_ER_AT_SAW)) != 0;
+	return (w & ((uint64_t)0xff << GLEXCH_ER_AT_CREDITS | (uint64_t)1 << GLEXCH_ER_AT_SAW)) != 0;
 }
 
 /*
@@ -140,10 +140,10 @@ static uint32_t glexch_er_head_lines(uint32_t inl)
 	return glexch_lines_of(GLEXCH_ER_FRAME + glexch_round8(inl));
 }
 
-/* Bytes in further lines of a record: such that it fits into the tail. */
+/* Bytes in further lines of a record: such that it fits into the tail, before the word. */
 static uint32_t glexch_er_most(uint32_t lines)
 {
-	return (glexch_er_tail(lines) - glexch_er_head_lines(GLEXCH_ER_INLINE)) * GLEXCH_LINE;
+	return (glexch_er_tail(lines) - 1 - glexch_er_head_lines(GLEXCH_ER_INLINE)) * GLEXCH_LINE;
 }
 
 static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)
@@ -206,12 +206,27 @@ static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn 
 	er->tx_at = glex_prefetch_at(conn->ch->ep, &req);
 }
 
-/* Lines to be returned with a record: each time costs both sides something. */
-static inline uint32_t glexch_er_worth(const struct glexch_er *er)
+/* Who owes so many lines returns them. */
+static inline uint32_t glexch_er_threshold(uint32_t lines)
 {
-	uint32_t owed = er->rx_owed < GLEXCH_ER_LINES_MAX ? er->rx_owed : GLEXCH_ER_LINES_MAX;
+	return glexch_er_starts(lines) / 8;
+}
 
-	return owed >= er->lines / 32 ? owed : 0;
+/* Takes what the peer says it has read since.  Less than 0: it cannot have; glexch_er_poll fails the connection. */
+static __attribute__((noinline)) int glexch_er_recount(struct glexch_er *er)
+{
+	uint32_t read = glexch_er_word(er), lines = read - er->tx_read;
+
+	if (lines > glexch_er_starts(er->tx_lines) - er->tx_free)
+		return -1;
+	er->tx_read = read;
+	er->tx_free += lines;
+	return lines != 0;
+}
+
+static inline int glexch_er_has_room(struct glexch_er *er, uint32_t n)
+{
+	return n <= er->tx_free || (glexch_er_recount(er) > 0 && n <= er->tx_free);
 }
 
 /*
@@ -222,11 +237,11 @@ static inline __attribute__((always_inline)) enum glexch_step
 glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h, uint32_t n)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t at = 1 + glexch_round8(h->inl) / 8, lines = glexch_er_worth(er), line = er->tx_line;
+	uint32_t at = 1 + glexch_round8(h->inl) / 8, line = er->tx_line;
 	enum glexch_step step;
 	int flag;
 
-	rec[0] = glexch_er_pack(h, conn->tx_seq, conn->owed, lines, conn->saw); /* owed <= grant <= 255 */
+	rec[0] = glexch_er_pack(h, conn->tx_seq, conn->owed, conn->saw); /* owed <= grant <= 255 */
 	rec[at] = er->tx_mark;
 	flag = (n > 1 && n > glexch_er_head_lines(h->inl)) || conn->parting ? GLEX_FLAG_FENCE : 0;
 	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8, flag));
@@ -235,7 +250,6 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	conn->owed = 0;
 	conn->saw = 0;
 	conn->tx_seq++;
-	er->rx_owed -= lines;
 	er->tx_mark += GLEXCH_ER_MARK_STEP;
 	er->tx_line = glexch_er_advance(er->tx_line, n, er->tx_lines);
 	er->tx_free -= n;
@@ -249,7 +263,7 @@ int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words)
 {
 	const struct glexch_er_head h = {.inl = words * 8, .kind = GLEXCH_ER_PAD};
 
-	return conn->er->tx_free && glexch_er_commit(conn, rec, &h, 1) == GLEXCH_STEP_OK;
+	return glexch_er_has_room(conn->er, 1) && glexch_er_commit(conn, rec, &h, 1) == GLEXCH_STEP_OK;
 }
 
 static inline glex_ret_t glexch_er_inject_at(const struct glexch_conn *conn, uint32_t at, const void *data,
@@ -278,7 +292,8 @@ static int glexch_er_try_long(struct glexch_conn *conn, const void *hdr, uint32_
 	uint64_t rec[GLEXCH_LINE / 8];
 	struct glexch_er *er = conn->er;
 
-	if (er->tx_copy || n > er->tx_free || len > glexch_er_most(er->tx_lines) || hdr_len > GLEXCH_ER_BRIEF)
+	if (er->tx_copy || len > glexch_er_most(er->tx_lines) || hdr_len > GLEXCH_ER_BRIEF ||
+	    !glexch_er_has_room(er, n))
 		return 0;
 	er->begun = 1;
 	if (glexch_er_step_of(conn, glexch_er_inject_at(conn, (er->tx_line + 1) * GLEXCH_LINE, data, len)) !=
@@ -305,7 +320,7 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	if (hdr_len + len > conn->ch->er_inline)
 		return len <= GLEXCH_AT_ONCE && glexch_er_try_long(conn, hdr, (uint32_t)hdr_len, data, (uint32_t)len);
 	n = glexch_er_head_lines(h.inl);
-	if (n > conn->er->tx_free)
+	if (!glexch_er_has_room(conn->er, n))
 		return 0;
 	glexch_er_want_more(conn->er, n);
 	h.kind = len ? GLEXCH_ER_SPLIT : GLEXCH_ER_PAD;
@@ -357,7 +372,7 @@ static void glexch_er_take_inline(struct glexch_conn *conn, struct glexch_cursor
 {
 	uint32_t header = conn->ch->header;
 
-	if (cur->off == 0 && header && header <= GLEXCH_ER_INLINE && cur->iov->iov_len == header) {
+	if (header <= GLEXCH_ER_INLINE && glexch_cursor_at_header(conn->ch, cur)) {
 		glexch_er_take_header(conn, cur, rec, h);
 	} else if (cur->left <= conn->ch->er_inline) {
 		h->inl = (uint32_t)cur->left;
@@ -440,8 +455,10 @@ enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *
 	if (c.left && h.kind != GLEXCH_ER_SPLIT)
 		h.more = len = (uint32_t)(c.left < most ? c.left : most);
 	n = head + glexch_lines_of(len);
-	if (n > er->tx_free)
+	if (!glexch_er_has_room(er, n)) {
+		er->waits = 1;
 		return GLEXCH_STEP_NO_CREDIT;
+	}
 	if (len) {
 		er->begun = 1;
 		step = er->tx_copy ? glexch_er_put_copy(conn, &c, er->tx_line + head, len)
@@ -548,19 +565,26 @@ static inline uint64_t glexch_er_look(const struct glexch_er *er)
 	return __atomic_load_n(rec, __ATOMIC_RELAXED) == w ? w : 0;
 }
 
-/* What comes back with a record. */
-static void glexch_er_take_returns(struct glexch_conn *conn, uint64_t w)
+int glexch_er_lines_due(const struct glexch_conn *conn)
 {
-	uint32_t lines = w >> GLEXCH_ER_AT_LINES & GLEXCH_ER_LINES_MAX;
+	const struct glexch_er *er = conn->er;
 
-	glexch_sr_take(conn, (uint8_t)(w >> GLEXCH_ER_AT_CREDITS), w >> GLEXCH_ER_AT_SAW & 1);
-	if (lines)
-		glexch_er_returned(conn, lines);
+	return er && er->rx_owed >= glexch_er_threshold(er->lines) && er->state == GLEXCH_ER_UP && !conn->draining &&
+	       !conn->parted;
 }
 
-static inline uint32_t glexch_er_threshold(const struct glexch_er *er)
+/* Says how much has been read here. */
+glex_ret_t glexch_er_return(struct glexch_conn *conn)
 {
-	return glexch_er_starts(er->lines) / (GLEXCH_ER_NOTICES + 1) + 1; /* I3 */
+	struct glexch_er *er = conn->er;
+	uint64_t read = er->rx_read + er->rx_owed;
+	glex_ret_t ret = glexch_er_imm(conn, er->tx_lines - 1, &read, sizeof(read), GLEX_FLAG_FENCE);
+
+	if (ret == GLEX_SUCCESS) {
+		er->rx_read += er->rx_owed;
+		er->rx_owed = 0;
+	}
+	return ret;
 }
 
 /* Delivers the record with the header w.  0: that is all of this ring in this round. */
@@ -575,11 +599,8 @@ static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct gl
 	er->used++;
 	conn->rx_seq++;
 	conn->heard = conn->hot = 1;
-	if (!brief && glexch_er_returns(w)) {
-		glexch_er_take_returns(conn, w);
-		if (conn->slow & GLEXCH_SLOW_FAILED)
-			return 0;
-	}
+	if (!brief && glexch_er_returns(w))
+		glexch_sr_take(conn, (uint8_t)(w >> GLEXCH_ER_AT_CREDITS), w >> GLEXCH_ER_AT_SAW & 1);
 	conn->delivering = 1;
 	if (brief)
 		glexch_er_hand_header(conn, rec + 8, glexch_er_inl(w), NULL, 0);
@@ -589,7 +610,7 @@ static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct gl
 	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
 		return 0; /* er is gone */
 	er->rx_owed += lines;
-	if (er->rx_owed >= glexch_er_threshold(er))
+	if (glexch_er_lines_due(conn) && glexch_er_return(conn) == GLEX_BUSY)
 		glexch_credit_due(conn);
 	if (conn->rx)
 		glexch_seq_deliver(conn);
@@ -612,6 +633,19 @@ static int glexch_er_deliver(struct glexch_conn *conn)
 	return n;
 }
 
+/* Lines may have come that something waits for. */
+static void glexch_er_look_for_lines(struct glexch_conn *conn)
+{
+	int n = glexch_er_recount(conn->er);
+
+	if (n > 0 && conn->er->waits) {
+		conn->er->waits = 0;
+		glexch_sr_kick(conn);
+	} else if (n < 0) {
+		glexch_conn_fail(conn, "it says it has read more of its ring than was written");
+	}
+}
+
 /* Looks at all rings. */
 int glexch_er_poll(struct glexch *ch)
 {
@@ -625,30 +659,10 @@ int glexch_er_poll(struct glexch *ch)
 		if (!conn || conn->delivering || (conn->slow & GLEXCH_SLOW_FAILED))
 			continue;
 		n += glexch_er_deliver(conn);
+		if (ch->er_changes == changes && er->conn && (er->waits || glexch_er_is_half_full(er)))
+			glexch_er_look_for_lines(conn);
 		if (ch->er_changes != changes)
 			break; /* a callback has changed the list: the rest in the next round */
 	}
 	return n;
-}
-
-/* ---- lines --------------------------------------------------------------- */
-
-int glexch_er_lines_due(const struct glexch_conn *conn)
-{
-	return conn->er && conn->er->rx_owed >= glexch_er_threshold(conn->er);
-}
-
-/* The peer has read so many lines.  They may come when the ring is gone already. */
-void glexch_er_returned(struct glexch_conn *conn, uint32_t lines)
-{
-	struct glexch_er *er = conn->er;
-
-	if (!er)
-		return;
-	if (lines > glexch_er_starts(er->tx_lines) - er->tx_free) {
-		glexch_conn_fail(conn, "it returns more of its ring than was written");
-		return;
-	}
-	er->tx_free += lines;
-	glexch_sr_kick(conn);
 }

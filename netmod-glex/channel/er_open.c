@@ -16,9 +16,8 @@
  * takes the other's for the ACCEPT of its own.  Both may CLOSE at once: each has
  * then read all when it reads the other's, and says DONE.
  *
- * Room: er_max channels, and slots of the MPQ for the credit MPs that return
- * lines.  Who finds none makes those look for unused ones who tend the
- * connections (conn.c); meanwhile the shared channel serves.
+ * Room: er_max channels.  Who finds none makes those look for unused ones who
+ * tend the connections (conn.c); meanwhile the shared channel serves.
  *
  * Where a sender needs a copy of the peer's ring (er.c), its own is half as long, so that a
  * peer costs the same.  The first ring tells; until then nobody knows how long his are.
@@ -27,6 +26,8 @@
  *     it any more: after CLOSED or DONE; or by taking its registration away, when
  *     the peer is lost.  When the connection is destroyed it is kept: until the
  *     end, or until there is no other room.
+ * I2  These packets go behind all that was PUT before (a fence), and who has said
+ *     or heard CLOSE returns no more lines: no PUT finds the ring gone.
  */
 #include "chan_priv.h"
 
@@ -66,7 +67,6 @@ static void glexch_er_unlink(struct glexch *ch, struct glexch_er *er)
 	*p = er->next;
 	ch->er_count--;
 	ch->er_changes++;
-	ch->mpq_pool += GLEXCH_ER_NOTICES;
 }
 
 /* Takes it off the list, the registration from the NIC, and the memory back. */
@@ -103,7 +103,7 @@ static int glexch_er_room(struct glexch *ch)
 		if (er)
 			glexch_er_free(ch, er);
 	}
-	if (ch->er_count < ch->er_max && ch->mpq_pool >= GLEXCH_ER_NOTICES)
+	if (ch->er_count < ch->er_max)
 		return 1;
 	if (ch->er_max)
 		ch->er_wants = 4 * (ch->hash_mask + 1) + 64; /* a few rounds of the hand */
@@ -128,7 +128,7 @@ static uint8_t *glexch_er_memory(struct glexch *ch, uint64_t bytes, glex_mem_han
 /* Stream bytes of a record that is one PUT: it fits into the tail of a ring, on whichever line it begins. */
 static uint32_t glexch_er_whole(uint32_t lines)
 {
-	uint32_t most = (lines - glexch_er_starts(lines)) * GLEXCH_LINE - GLEXCH_ER_FRAME;
+	uint32_t most = (glexch_er_tail(lines) - 1) * GLEXCH_LINE - GLEXCH_ER_FRAME;
 
 	return most < GLEXCH_SHORT_MAX ? most : GLEXCH_SHORT_MAX;
 }
@@ -185,7 +185,6 @@ static struct glexch_er *glexch_er_make(struct glexch_conn *conn)
 	ch->ers = er;
 	ch->er_count++;
 	ch->er_changes++;
-	ch->mpq_pool -= GLEXCH_ER_NOTICES;
 	conn->er = er;
 	return er;
 }

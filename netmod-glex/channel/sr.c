@@ -22,7 +22,8 @@
 #include "chan_priv.h"
 
 #define GLEXCH_SPLIT_MAX    (5u * GLEXCH_MP_BODY)
-#define GLEXCH_ER_LONG	    1536u /* bytes; what is longer goes by blocks, if the ring fills */
+#define GLEXCH_ER_LONG	    (4096u + GLEXCH_MP_BODY) /* a message that is longer goes by blocks, if the ring fills */
+#define GLEXCH_ER_REST	    1536u		     /* what is left of one the same */
 #define GLEXCH_BUSY_TRIES   64
 #define GLEXCH_BLOCKS_SPARE 1  /* are left to those who have nothing but blocks */
 #define GLEXCH_RUN_MAX	    16 /* connections served in one round */
@@ -73,7 +74,7 @@ glex_ret_t glexch_post_mp(struct glexch_conn *conn, struct glexch_mp *mp, uint32
 	req.rmt_ep_addr.v = conn->peer;
 	req.data = mp;
 	req.len = (uint32_t)sizeof(mp->hdr) + body_len;
-	req.flag = conn->parting ? GLEX_FLAG_FENCE : 0;
+	req.flag = conn->parting || (mp->hdr.type & GLEXCH_MP_TYPE) == GLEXCH_MP_ER ? GLEX_FLAG_FENCE : 0;
 	req.next = NULL;
 	do
 		ret = glex_send_imm_mp(conn->ch->ep, &req, NULL);
@@ -298,32 +299,39 @@ void glexch_sr_probe(struct glexch_conn *conn)
 		glexch_conn_fail(conn, glex_error_str(ret));
 }
 
-/*
- * Messages follow on one another, and have filled half of the ring: the longer ones go by blocks now, so that
- * the sender need not wait.  For short ones a block takes both sides longer than to wait for the ring.
- */
-static int glexch_sr_prefers_block(const struct glexch_conn *conn, size_t left)
+/* Whether a block can carry it, and sooner than a ring that is full. */
+static int glexch_sr_may_block(const struct glexch_conn *conn, const struct glexch_cursor *cur)
 {
-	const struct glexch_er *er = conn->er;
+	size_t waits = glexch_cursor_at_header(conn->ch, cur) ? GLEXCH_ER_LONG : GLEXCH_ER_REST;
 
-	return left > GLEXCH_ER_LONG && !er->begun && er->tx_free < glexch_er_starts(er->tx_lines) / 2 &&
-	       conn->credits && conn->ch->tx.free > GLEXCH_BLOCKS_SPARE;
+	return cur->left > waits && conn->credits && conn->ch->tx.free > GLEXCH_BLOCKS_SPARE;
+}
+
+/*
+ * Where there is a ring.  Messages that follow on one another, and have filled half of it, go by blocks, so
+ * that the sender need not wait; the longest rather wait for a block.  For short ones a block takes both sides
+ * longer than to wait for the ring.
+ */
+static enum glexch_step glexch_sr_ring_step(struct glexch_conn *conn, struct glexch_cursor *cur)
+{
+	int may_block = glexch_sr_may_block(conn, cur);
+	enum glexch_step step;
+
+	if (!conn->er->begun && glexch_er_is_half_full(conn->er)) {
+		if (may_block)
+			return glexch_sr_block(conn, cur);
+		if (cur->left > conn->tx_block && conn->credits)
+			return GLEXCH_STEP_NO_ROOM;
+	}
+	step = glexch_er_step(conn, cur);
+	return step == GLEXCH_STEP_NO_CREDIT && may_block ? glexch_sr_block(conn, cur) : step;
 }
 
 /* Sends one packet of what is left at cur. */
 static enum glexch_step glexch_sr_step(struct glexch_conn *conn, struct glexch_cursor *cur)
 {
-	if (glexch_er_usable(conn)) {
-		enum glexch_step step;
-
-		if (glexch_sr_prefers_block(conn, cur->left))
-			return glexch_sr_block(conn, cur);
-		step = glexch_er_step(conn, cur);
-		if (step != GLEXCH_STEP_NO_CREDIT || cur->left <= GLEXCH_ER_LONG || !conn->credits ||
-		    conn->ch->tx.free <= GLEXCH_BLOCKS_SPARE)
-			return step;
-		return glexch_sr_block(conn, cur);
-	}
+	if (glexch_er_usable(conn))
+		return glexch_sr_ring_step(conn, cur);
 	if (!conn->credits)
 		return GLEXCH_STEP_NO_CREDIT;
 	if (conn->slow & GLEXCH_SLOW_HELLO)
@@ -606,6 +614,8 @@ void glexch_conn_announce(struct glexch_conn *conn)
 
 void glexch_conn_part(struct glexch_conn *conn)
 {
+	if (conn->parting && (!glexch_er_lines_due(conn) || glexch_er_return(conn) == GLEX_SUCCESS))
+		conn->parted = 1;
 	conn->parting = 1;
 }
 
@@ -741,14 +751,6 @@ void glexch_sr_take(struct glexch_conn *conn, uint8_t credits, int saw)
 	}
 }
 
-static void glexch_sr_credit(struct glexch_conn *conn, const struct glexch_mp *mp, uint32_t body_len)
-{
-	if (mp->hdr.type & GLEXCH_MP_MORE)
-		conn->saw = 1;
-	if (body_len >= sizeof(mp->u.lines))
-		glexch_er_returned(conn, mp->u.lines);
-}
-
 /* One MP.  mp points into the MPQ and is good until the end of the round. */
 void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, uint32_t len)
 {
@@ -765,7 +767,7 @@ void glexch_sr_receive(struct glexch *ch, uint64_t peer, struct glexch_mp *mp, u
 	ch->last = conn;
 	glexch_sr_take(conn, mp->hdr.credits, mp->hdr.type & GLEXCH_MP_SAW);
 	if (type == GLEXCH_MP_CREDIT) {
-		glexch_sr_credit(conn, mp, body_len);
+		conn->saw = 1;
 		return;
 	}
 	if (mp->hdr.type & GLEXCH_MP_MORE)

@@ -332,3 +332,41 @@ void quiet(struct proc *p)
 		step();
 	ck_assert(glexch_quiet(p->ch));
 }
+
+/* ---- exclusive channels --------------------------------------------------- */
+
+const struct glexch_stats *stats(int i)
+{
+	return glexch_stats(procs[i].ch);
+}
+
+void steps(int n)
+{
+	while (n--)
+		step();
+}
+
+void start_er(unsigned seed, enum glexch_mode mode, uint32_t most, uint32_t ring)
+{
+	kit_params.mode = mode;
+	kit_params.er_max = most;
+	kit_params.er_bytes = ring;
+	start(seed, 16, 8);
+}
+
+uint64_t by_ring(int i)
+{
+	return stats(i)->bytes[GLEXCH_WAY_ER_IMM] + stats(i)->bytes[GLEXCH_WAY_ER_PUT];
+}
+
+/* Both ways, until the rings are there. */
+void open_ring(void)
+{
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 100);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	for (int n = 0; n < 3000 && !(stats(0)->er_opened && stats(1)->er_opened); n++)
+		step();
+	ck_assert_uint_eq(stats(0)->er_opened, 1);
+	ck_assert_uint_eq(stats(1)->er_opened, 1);
+}

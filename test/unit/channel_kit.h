@@ -18,6 +18,7 @@
 
 #define STEPS 400000
 #define PROCS 10
+#define RING  4096u /* bytes of a short one */
 
 /* One end of a stream; the user pointer of its connection. */
 struct end {
@@ -86,5 +87,17 @@ int step(void);
 /* Steps until all that was sent has arrived, or everything is quiet; fails if that takes too long. */
 void settle(const struct end *from, const struct end *to);
 void quiet(struct proc *p);
+
+void steps(int n);
+const struct glexch_stats *stats(int i);
+
+/* As start, with rings of so many bytes for so many peers at most. */
+void start_er(unsigned seed, enum glexch_mode mode, uint32_t most, uint32_t ring);
+
+/* What a process has sent through rings. */
+uint64_t by_ring(int i);
+
+/* Both ways, until the rings are there. */
+void open_ring(void);
 
 #endif /* CHANNEL_KIT_H */

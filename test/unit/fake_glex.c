@@ -185,6 +185,8 @@ static void arrive_rdma(struct packet *p, struct endpoint *to)
 	}
 	if (put)
 		memcpy(remote, local, p->get.len);
+	if (put && p->kind == IMM && p->get.len == 8 && fake.words_lie)
+		memset(remote, 0x7f, 8);
 	else
 		memcpy(local, remote, p->get.len);
 	if (p->get.flag & GLEX_FLAG_REMOTE_EVT)

@@ -20,6 +20,7 @@ struct fake_glex {
 	int regions;		 /* registrations there are */
 	unsigned registered;	 /* by registration caches, in all */
 	uint64_t private_handle; /* of a region nobody can reach */
+	int words_lie;		 /* immediate PUTs of one word arrive as nonsense */
 	unsigned lost;		 /* MPs and events that found a full queue */
 	unsigned mpq_peak;	 /* the longest any MPQ has been */
 	unsigned mps;		 /* sent in all */

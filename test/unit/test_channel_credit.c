@@ -10,11 +10,6 @@
 #define IDLE_PEERS 16384
 #define IDLE_BYTES 256 /* memory of one */
 
-static const struct glexch_stats *stats(int i)
-{
-	return glexch_stats(procs[i].ch);
-}
-
 /* How many MPs may be sent to a peer that does not listen. */
 static unsigned sent_at_once(struct end *end, unsigned most)
 {
@@ -23,12 +18,6 @@ static unsigned sent_at_once(struct end *end, unsigned most)
 	for (unsigned i = 0; i < most; i++)
 		send_message(end, 100);
 	return fake.mps - before;
-}
-
-static void steps(int n)
-{
-	while (n--)
-		step();
 }
 
 /* ---- growing and shrinking ----------------------------------------------- */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_channel_lines.c - the room in rings: what happens when they are full, and how lines come back.
+ */
+#include "channel_kit.h"
+
+START_TEST(ring__full__waits_for_lines)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	for (int i = 0; i < 400; i++)
+		send_message(a, 40);
+	for (int i = 0; i < 1000; i++) { /* only the sender is awake */
+		fake_deliver(8);
+		glexch_progress(procs[0].ch);
+	}
+	ck_assert_int_lt(a->done, 100);
+	ck_assert_int_gt(a->done, 20);
+	settle(a, b);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+END_TEST
+
+/* How much of so many messages goes without the receiver: by the ring, and in blocks. */
+static uint64_t send_alone(int count, size_t n, uint64_t *blocks)
+{
+	uint64_t ring = by_ring(0), block = stats(0)->bytes[GLEXCH_WAY_SR_BLOCK];
+
+	for (int i = 0; i < count; i++)
+		send_message(&procs[0].main_end, n);
+	*blocks = stats(0)->bytes[GLEXCH_WAY_SR_BLOCK] - block;
+	return by_ring(0) - ring;
+}
+
+static void start_roomy(unsigned seed)
+{
+	start_er(seed, GLEXCH_MODE_ER, 4, 8 * RING);
+	open_ring();
+	for (int i = 0; i < 20; i++) { /* which brings the grant of credits to its height */
+		send_message(&procs[0].main_end, 9000);
+		send_message(&procs[0].main_end, 40);
+	}
+	settle(&procs[0].main_end, &procs[1].main_end);
+	steps(200);
+}
+
+/* A block costs both sides more than to wait for lines. */
+START_TEST(ring__full_of_short_messages__no_blocks)
+{
+	uint64_t blocks;
+
+	start_roomy((unsigned)_i);
+	ck_assert_uint_gt(send_alone(100, 1000, &blocks), fake.injects ? 5 * RING : 2 * RING);
+	ck_assert_uint_eq(blocks, 0);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
+/* Longer ones leave half of it to those. */
+START_TEST(ring__half_full_of_longer_messages__blocks)
+{
+	uint64_t blocks;
+
+	start_roomy((unsigned)_i);
+	ck_assert_uint_le(send_alone(5, 5000, &blocks), 4 * RING);
+	ck_assert_uint_gt(blocks, 0);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
+/* So that a peer costs the same memory. */
+START_TEST(ring__copy_needed__is_half_as_long)
+{
+	uint64_t blocks, most;
+
+	start_roomy((unsigned)_i);
+	most = send_alone(1000, 10, &blocks) / 10; /* a line each */
+	ck_assert_uint_gt(most, fake.injects ? 400 : 150);
+	ck_assert_uint_le(most, fake.injects ? 446 : 192);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
+/* Lines that have been read are found in the middle of sending. */
+START_TEST(lines__returned_meanwhile__sender_needs_no_round)
+{
+	struct end *a, *b;
+
+	start_roomy((unsigned)_i);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	for (int i = 0; i < 500; i++) { /* many times the ring */
+		int done = a->done;
+
+		send_message(a, 1 + fake_random(900));
+		ck_assert_int_eq(a->done, done + 1);
+		for (int k = 0; k < 20; k++) { /* only the receiver is awake */
+			fake_deliver(64);
+			glexch_progress(procs[1].ch);
+		}
+	}
+	settle(a, b);
+	stop();
+}
+END_TEST
+
+START_TEST(lines__more_returned_than_were_written__connection_fails)
+{
+	struct end *a;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	open_ring();
+	fake.words_lie = 1;
+	for (int i = 0; i < 400; i++)
+		send_message(a, 40);
+	for (int n = 0; n < 3000 && !a->failed; n++)
+		step();
+	ck_assert_int_eq(a->failed, 1);
+	stop();
+}
+END_TEST
+
+/* Who has what he waited for may be gone. */
+START_TEST(lines__parted__are_returned_until_the_second_time)
+{
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	open_ring();
+	glexch_conn_part(procs[1].main_end.conn);
+	for (int i = 0; i < 200; i++)
+		send_message(&procs[0].main_end, 40);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	glexch_conn_part(procs[1].main_end.conn);
+	for (int i = 0; i < 200; i++)
+		send_message(&procs[0].main_end, 40);
+	steps(3000);
+	ck_assert_int_lt(procs[0].main_end.done, 200 + 64);
+	stop();
+}
+END_TEST
+
+/* Lines are returned without MPs; so of these there is one for credits, whatever is under way. */
+START_TEST(lines__sender_asleep__credit_mps_are_bounded)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	steps(100);
+	for (int round = 0; round < 50; round++) {
+		unsigned before = fake.credit_mps;
+
+		for (int i = 0; i < 100; i++)
+			send_message(a, 40);
+		for (int i = 0; i < 200; i++) { /* only the receiver is awake */
+			fake_deliver(8);
+			glexch_progress(procs[1].ch);
+		}
+		ck_assert_uint_le(fake.credit_mps - before, 1);
+		settle(a, b);
+		steps(100);
+	}
+	stop();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("channel_lines");
+	SRunner *runner = srunner_create(suite);
+	TCase *tc = tcase_create("lines");
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, ring__full__waits_for_lines, 1, 5);
+	tcase_add_loop_test(tc, ring__full_of_short_messages__no_blocks, 1, 5);
+	tcase_add_loop_test(tc, ring__half_full_of_longer_messages__blocks, 1, 5);
+	tcase_add_loop_test(tc, ring__copy_needed__is_half_as_long, 1, 5);
+	tcase_add_loop_test(tc, lines__returned_meanwhile__sender_needs_no_round, 1, 5);
+	tcase_add_loop_test(tc, lines__more_returned_than_were_written__connection_fails, 1, 5);
+	tcase_add_loop_test(tc, lines__parted__are_returned_until_the_second_time, 1, 5);
+	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
+	suite_add_tcase(suite, tc);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
