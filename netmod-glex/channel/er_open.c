@@ -133,19 +133,18 @@ static uint32_t glexch_er_whole(uint32_t lines)
 	return most < GLEXCH_SHORT_MAX ? most : GLEXCH_SHORT_MAX;
 }
 
-/* Whether bytes of any memory can be PUT: asked by a PUT of nothing into a ring of ours. */
-static int glexch_er_injects(struct glexch *ch, glex_mem_handle_t ring)
+/* How long rings and records are, by whether bytes of any memory can be PUT: a PUT of nothing into a ring of ours tells. */
+static void glexch_er_settle(struct glexch *ch, glex_mem_handle_t ring)
 {
 	struct glex_imm_rdma_req req = {.rmt_ep_addr = ch->addr, .rmt_mh = ring, .rmt_key = ch->key};
 
-	if (ch->er_injects < 0) {
-		ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
-		if (ch->er_injects)
-			ch->er_inline = glexch_er_whole(ch->er_lines);
-		else if (ch->er_lines >= 2 * GLEXCH_ER_BYTES_MIN / GLEXCH_LINE)
-			ch->er_lines = ch->er_lines / 2 & ~3u; /* the tail of a short one is a fourth */
-	}
-	return ch->er_injects;
+	if (ch->er_injects >= 0)
+		return;
+	ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
+	if (ch->er_injects)
+		ch->er_inline = glexch_er_whole(ch->er_lines);
+	else if (ch->er_lines >= 2 * GLEXCH_ER_BYTES_MIN / GLEXCH_LINE)
+		ch->er_lines = ch->er_lines / 2 & ~3u; /* the tail of a short one is a fourth */
 }
 
 /* The memory of a channel at this end.  0: there is none. */
@@ -155,8 +154,11 @@ static int glexch_er_place(struct glexch *ch, struct glexch_er *er)
 
 	if (ch->er_injects) { /* or it is not known yet: the first ring tells */
 		er->rx_ring = glexch_er_memory(ch, ring, &er->mh);
-		if (!er->rx_ring || glexch_er_injects(ch, er->mh))
-			return er->rx_ring != NULL;
+		if (!er->rx_ring)
+			return 0;
+		glexch_er_settle(ch, er->mh);
+		if (ch->er_injects)
+			return 1;
 		glex_deregister_mem(ch->ep, er->mh);
 		glex_free(ch->dev, er->rx_ring);
 		ring = (uint64_t)ch->er_lines * GLEXCH_LINE;
