@@ -14,8 +14,8 @@
 # every run, and nothing larger is claimed.  Of the long rows, these have been explored
 # to the end: ring with CAP=4 (7.6 million states), bias (5.1), coll (8.1), mmt with
 # BETTER (4.7).  With --hash: mmt OTHER READER SIBLING KILL CLOSE (119.7 million, 5.3 GB,
-# four minutes of an idle core), dma POSTS=4 (40.6 million, 2.6 GB, one minute).  This one has
-# not, and had no error as far as that went: ring with M1=2 (28 million).
+# four minutes of an idle core), ring with M1=2 (49.3 million, 4 GB, two minutes), dma POSTS=4
+# (40.6 million, 2.6 GB, one minute).
 #
 # A row is: model | defines | holds, found or long (holds, with --long only).
 # The last line is `N passed, N failed, N skipped`.
