@@ -34,6 +34,7 @@ test_unit_test_status_LDADD = libglex/libglex.la $(CHECK_LIBS)
 
 # Stories: need the built tree, some also an MPI in GLEX_PREFIX.
 glex_stories = \
+	test/integ/05_quickstart.sh \
 	test/integ/65_glex_info.sh \
 	test/integ/70_mpi_examples.sh \
 	test/integ/71_glex_perf.sh \

@@ -25,26 +25,28 @@ void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
 
 /*
  * The same of a message whose header lies there as its sender wrote it: straight to
- * its handler, without a copy.  Only for those whose handlers read nothing behind hdr_len.
+ * its handler, without a copy.  Only for those whose handlers read nothing behind hdr_len,
+ * and nothing longer than a word: there it is aligned to 8 bytes, other packets want 16.
  */
 int MPID_nem_glex_packet(struct glexch_conn *conn, void *hdr, size_t hdr_len, void *bytes, size_t len)
 {
 	MPIDI_VC_t *vc = glexch_conn_user(conn);
-	MPIDI_CH3_Pkt_t *pkt = hdr;
+	const MPIDI_CH3_Pkt_eagershort_send_t *brief = hdr;
+	const MPIDI_CH3_Pkt_eager_send_t *eager = hdr;
 	MPIR_Request *rreq = NULL;
 	intptr_t taken = (intptr_t)len;
 	int mpi_errno = MPI_SUCCESS;
 
-	if (hdr_len < sizeof(pkt->eager_send) || vc->ch.recv_active || vc->ch.pending_pkt_len)
+	if (hdr_len < sizeof(*eager) || vc->ch.recv_active || vc->ch.pending_pkt_len)
 		return 0;
-	if (pkt->type == MPIDI_CH3_PKT_EAGERSHORT_SEND &&
-	    hdr_len >= offsetof(MPIDI_CH3_Pkt_eagershort_send_t, data) + (size_t)pkt->eagershort_send.data_sz)
-		mpi_errno = MPIDI_CH3_PktHandler_EagerShortSend(vc, pkt, bytes, &taken, &rreq);
-	else if (pkt->type == MPIDI_CH3_PKT_EAGER_SEND)
-		mpi_errno = MPIDI_CH3_PktHandler_EagerSend(vc, pkt, bytes, &taken, &rreq);
+	if (brief->type == MPIDI_CH3_PKT_EAGERSHORT_SEND &&
+	    hdr_len >= offsetof(MPIDI_CH3_Pkt_eagershort_send_t, data) + (size_t)brief->data_sz)
+		mpi_errno = MPIDI_CH3_PktHandler_EagerShortSend(vc, hdr, bytes, &taken, &rreq);
+	else if (eager->type == MPIDI_CH3_PKT_EAGER_SEND)
+		mpi_errno = MPIDI_CH3_PktHandler_EagerSend(vc, hdr, bytes, &taken, &rreq);
 	else
 		return 0;
-	MPID_nem_glex.fed += sizeof(*pkt) + len + sizeof(MPIR_Request);
+	MPID_nem_glex.fed += sizeof(MPIDI_CH3_Pkt_t) + len + sizeof(MPIR_Request);
 	if (rreq) {
 		rreq->dev.iov_offset = 0;
 		vc->ch.recv_active = rreq;
