@@ -123,6 +123,32 @@ START_TEST(rcache__used_often__is_adopted_and_mapped_by_peers)
 }
 END_TEST
 
+/* Peers that use it often by attach do not take the cache's turn.  _i: so many times. */
+START_TEST(rcache__peers_used_it_often__is_adopted_when_the_cache_asks)
+{
+	struct peer near = peer_start(helper_main, &mover);
+	unsigned char *mem = map_at(NULL, LEN, 3);
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	OK(glex_rcache_get(a.rc, mem, LEN, RW, &region));
+	for (int i = 0; i < 9 * _i; i++) {
+		ck_assert(!tell(&near, &a.side, region.mh, PUT, region.offset, LEN, (uint32_t)i).failed);
+		if (i % 9 == 8)
+			idle(&a.side);
+	}
+	OK(glex_rcache_put(a.rc, &region));
+	ck_assert(!is_shared(mem));
+	region = use_often(&a, mem, LEN);
+	ck_assert(is_shared(mem));
+	OK(glex_rcache_put(a.rc, &region));
+	munmap(mem, LEN);
+	let_go(&near);
+	close_adopter(&a);
+}
+END_TEST
+
 static const int advices[] = {MADV_DONTNEED, MADV_FREE, MADV_REMOVE};
 
 /* _i: which advice */
@@ -282,6 +308,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, rcache__grows__all_of_it_is_mapped_by_peers, 0, 2);
 	tcase_add_test(tc, rcache__used_often__is_adopted_and_mapped_by_peers);
+	tcase_add_loop_test(tc, rcache__peers_used_it_often__is_adopted_when_the_cache_asks, 0, 6);
 	tcase_add_loop_test(tc, rcache__contents_of_adopted_memory_discarded__zero_for_all, 0, 3);
 	tcase_add_loop_test(tc, rcache__adopted_memory_goes__its_pages_are_given_back, 0, 3);
 	tcase_add_test(tc, rcache__neighbours_come_and_go_while_they_are_adopted__never_stale);

@@ -129,17 +129,6 @@ END_TEST
 
 /* ---- while it is registered ------------------------------------------------------------- */
 
-/* Looking for what does not come, as programs do; that is when the library sees to its memory. */
-static void idle(struct side *side)
-{
-	glex_ep_addr_t from;
-	char data[128];
-	uint32_t len;
-
-	for (int i = 0; i < 70000; i++)
-		glex_receive_mp(side->ep, 0, &from, data, &len);
-}
-
 static uint32_t adopted_regions(const struct side *side)
 {
 	struct emu_ctl_nic nic;

@@ -101,8 +101,8 @@ struct nic_file {
 /* Memory that is used often, or that somebody wanted to be promoted. */
 struct nic_hot {
 	uint64_t addr, len;
-	uint64_t uses;	/* times it was registered */
-	uint64_t asked; /* times it was to be promoted in vain */
+	uint64_t uses;	   /* times it was registered */
+	uint64_t asked[2]; /* times it was to be promoted in vain: not quietly, and quietly */
 };
 
 /* What is registered; counted for GLEX_MAX_REGIONS and GLEX_MAX_LOCKED. */

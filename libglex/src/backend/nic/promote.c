@@ -132,13 +132,16 @@ static bool adopt(struct nic_device *dev, uint64_t addr, uint64_t end)
 	return false;
 }
 
-/* Asked in vain the first, second, fourth, eighth time: what cannot be now is not tried each time, and may be later. */
-static bool is_time(struct nic_device *dev, uint64_t addr, uint64_t len)
+/*
+ * Asked in vain the first, second, fourth, eighth time: what cannot be now is not tried each time, and may be
+ * later.  Who can have it adopted is counted apart: else those who cannot take the turns of those who can.
+ */
+static bool is_time(struct nic_device *dev, uint64_t addr, uint64_t len, bool quiet)
 {
 	uint64_t asked;
 
 	pthread_mutex_lock(&dev->lock);
-	asked = ++hot_of(dev, addr, len)->asked;
+	asked = ++hot_of(dev, addr, len)->asked[quiet];
 	pthread_mutex_unlock(&dev->lock);
 	return (asked & (asked - 1)) == 0;
 }
@@ -147,7 +150,7 @@ static bool is_time(struct nic_device *dev, uint64_t addr, uint64_t len)
 static void start_anew(struct nic_device *dev, uint64_t addr, uint64_t len)
 {
 	pthread_mutex_lock(&dev->lock);
-	hot_of(dev, addr, len)->asked = 0;
+	hot_of(dev, addr, len)->asked[true] = 0;
 	pthread_mutex_unlock(&dev->lock);
 }
 
@@ -156,7 +159,7 @@ bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool
 	struct nic_device *dev = device->be;
 	uint64_t at = (uintptr_t)addr;
 
-	if (len < 2 * PAGE || !is_time(dev, at, len))
+	if (len < 2 * PAGE || !is_time(dev, at, len, quiet))
 		return false;
 	if (quiet && adopt(dev, at, at + len)) {
 		if (!nic_mem_is_split(device, addr, len)) /* else it would be moved again and again, in vain */
