@@ -58,26 +58,24 @@ static const struct glex_memhooks_client *client(void)
 
 struct change {
 	const struct glex_memhooks_client *client;
-	enum glex_memhooks_kind kind;
-	int advice;
-	uint64_t addr, len;
+	struct glex_memhooks_change what;
 };
 
-static struct change begin(enum glex_memhooks_kind kind, int advice, const void *addr, uint64_t len)
+static struct change begin(enum glex_memhooks_kind kind, int how, const void *addr, uint64_t len)
 {
-	struct change change = {client(), kind, advice, (uintptr_t)addr, len};
+	struct change change = {client(), {.kind = kind, .how = how, .addr = (uintptr_t)addr, .len = len}};
 
 	if (!len)
 		change.client = NULL;
 	if (change.client)
-		change.client->begin(kind, advice, change.addr, len);
+		change.client->begin(&change.what);
 	return change;
 }
 
 static void end(const struct change *change, bool done)
 {
 	if (change->client)
-		change->client->end(change->kind, change->advice, change->addr, change->len, done);
+		change->client->end(&change->what, done);
 }
 
 /* The function of this name behind us; NULL while this very thread looks for it, or if there is none. */
@@ -121,7 +119,7 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 
 EXPORT void *mremap(void *addr, size_t old_len, size_t new_len, int flags, ...)
 {
-	struct change from = begin(GLEX_MEMHOOKS_MOVE, 0, addr, old_len), onto;
+	struct change from = begin(GLEX_MEMHOOKS_MOVE, flags, addr, old_len), onto;
 	void *to = NULL, *ret;
 	va_list args;
 
@@ -132,6 +130,8 @@ EXPORT void *mremap(void *addr, size_t old_len, size_t new_len, int flags, ...)
 	}
 	onto = begin(GLEX_MEMHOOKS_UNMAP, 0, to, to ? new_len : 0);
 	ret = (void *)syscall(SYS_mremap, addr, old_len, new_len, flags, to);
+	from.what.to = (uintptr_t)ret;
+	from.what.to_len = new_len;
 	end(&onto, ret != MAP_FAILED);
 	end(&from, ret != MAP_FAILED);
 	return ret;

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define GLEX_MEMHOOKS_VERSION 1
+#define GLEX_MEMHOOKS_VERSION 2
 
 enum glex_memhooks_kind {
 	GLEX_MEMHOOKS_UNMAP,
@@ -19,11 +19,18 @@ enum glex_memhooks_kind {
 	GLEX_MEMHOOKS_RELEASE, /* to the allocator */
 };
 
+struct glex_memhooks_change {
+	enum glex_memhooks_kind kind;
+	int how; /* DISCARD: of madvise; MOVE: mremap's flags */
+	uint64_t addr, len;
+	uint64_t to, to_len; /* MOVE that was done: where it is now */
+};
+
 /* Called around the change, by the thread that makes it, in whatever state the program is. */
 struct glex_memhooks_client {
 	uint32_t version;
-	void (*begin)(enum glex_memhooks_kind kind, int advice, uint64_t addr, uint64_t len);
-	void (*end)(enum glex_memhooks_kind kind, int advice, uint64_t addr, uint64_t len, int done);
+	void (*begin)(const struct glex_memhooks_change *change);
+	void (*end)(const struct glex_memhooks_change *change, int done);
 };
 
 /*

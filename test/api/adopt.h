@@ -3,9 +3,13 @@
 #ifndef TEST_ADOPT_H
 #define TEST_ADOPT_H
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "test/lib/helper.h"
 
@@ -50,6 +54,46 @@ static inline glex_mem_handle_t make_hot(struct side *side, void *addr, size_t l
 	}
 	OK(glex_register_mem(side->ep, addr, len, RW, &mh));
 	return mh;
+}
+
+/* Another thread, which does nothing. */
+struct sleeper {
+	pthread_mutex_t until;
+	pthread_t thread;
+};
+
+static inline void *sleeper_main(void *arg)
+{
+	struct sleeper *sleeper = arg;
+
+	pthread_mutex_lock(&sleeper->until);
+	pthread_mutex_unlock(&sleeper->until);
+	return NULL;
+}
+
+static inline void sleeper_start(struct sleeper *sleeper)
+{
+	pthread_mutex_init(&sleeper->until, NULL);
+	pthread_mutex_lock(&sleeper->until);
+	ck_assert_int_eq(pthread_create(&sleeper->thread, NULL, sleeper_main, sleeper), 0);
+}
+
+static inline void sleeper_end(struct sleeper *sleeper)
+{
+	pthread_mutex_unlock(&sleeper->until);
+	pthread_join(sleeper->thread, NULL);
+}
+
+/* The system may write to this page whenever it likes, until the descriptor is closed; -1: it does not do that. */
+static inline int pin_page(unsigned char *page)
+{
+	struct iovec iov = {page, PAGE};
+	unsigned char params[120] = "";
+	int ring = (int)syscall(SYS_io_uring_setup, 4, params);
+
+	if (ring >= 0)
+		ck_assert_int_eq(syscall(SYS_io_uring_register, ring, 0, &iov, 1), 0);
+	return ring;
 }
 
 /* Looking for what does not come, as programs do; that is when the library sees to its memory. */

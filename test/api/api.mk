@@ -32,6 +32,7 @@ test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 glex_api_tests = \
 	test/api/test_api_adopt \
 	test/api/test_api_adopt_live \
+	test/api/test_api_adopt_parts \
 	test/api/test_api_alloc \
 	test/api/test_api_atomic \
 	test/api/test_api_bad_packet \
@@ -68,6 +69,8 @@ test_api_test_api_bad_packet_CFLAGS = $(glex_api_cflags)
 test_api_test_api_bad_packet_LDADD = test/lib/libside.la emulator/nic/libemunic.la libglex/libglex.la $(CHECK_LIBS) -lpthread
 test_api_test_api_adopt_live_CFLAGS = $(glex_api_cflags)
 test_api_test_api_adopt_live_LDADD = $(glex_api_ldadd)
+test_api_test_api_adopt_parts_CFLAGS = $(glex_api_cflags)
+test_api_test_api_adopt_parts_LDADD = $(glex_api_ldadd)
 test_api_test_api_adopt_CFLAGS = $(glex_api_cflags)
 test_api_test_api_adopt_LDADD = $(glex_api_ldadd)
 test_api_test_api_alloc_CFLAGS = $(glex_api_cflags)

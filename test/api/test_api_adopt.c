@@ -6,14 +6,12 @@
  */
 #include <fcntl.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,30 +90,20 @@ START_TEST(adopt__another_region_is_open_to_writers__not_before_it_is_gone)
 }
 END_TEST
 
-static void *wait_for_end(void *mutex)
-{
-	pthread_mutex_lock(mutex);
-	pthread_mutex_unlock(mutex);
-	return NULL;
-}
-
 /* _i: 0 the kernel does not make it wait, 1 it does */
 START_TEST(adopt__another_thread_runs__stays_private_unless_it_can_be_made_to_wait)
 {
-	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	unsigned char *base = pages(LEN);
+	struct sleeper sleeper;
 	struct side side;
-	pthread_t thread;
 
 	if (_i == 0)
 		ck_assert_int_eq(forbid_userfaultfd(), 0);
 	open_adopting(&side, "always");
-	pthread_mutex_lock(&mutex);
-	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_end, &mutex), 0);
+	sleeper_start(&sleeper);
 	make_hot(&side, base, LEN);
 	ck_assert_int_eq(is_shared(base), _i);
-	pthread_mutex_unlock(&mutex);
-	pthread_join(thread, NULL);
+	sleeper_end(&sleeper);
 	side_close(&side);
 }
 END_TEST
@@ -129,24 +117,20 @@ static bool is_adopted_now(struct side *side, unsigned char *base)
 /* What the system may write to whenever it likes: buffers that an io_uring has pinned. */
 START_TEST(adopt__pages_are_pinned__stays_private_and_nothing_is_lost)
 {
-	unsigned char params[120] = "", *base = pages(LEN);
-	struct iovec iov = {base + LEN / 2, PAGE};
-	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	unsigned char *base = pages(LEN);
+	struct sleeper sleeper;
 	glex_mem_handle_t mh;
 	struct side side;
-	pthread_t thread;
 	int ring;
 
 	open_adopting(&side, "always");
 	fill(base, LEN, 6);
-	ring = (int)syscall(SYS_io_uring_setup, 4, params);
+	ring = pin_page(base + LEN / 2);
 	if (ring < 0) {
-		side_close(&side); /* a system without io_uring does not do that */
+		side_close(&side);
 		return;
 	}
-	ck_assert_int_eq(syscall(SYS_io_uring_register, ring, 0, &iov, 1), 0);
-	pthread_mutex_lock(&mutex);
-	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_end, &mutex), 0);
+	sleeper_start(&sleeper);
 	mh = make_hot(&side, base, LEN);
 	ck_assert(!is_shared(base + LEN / 2));
 	expect_filled(base, LEN, 6);
@@ -155,8 +139,7 @@ START_TEST(adopt__pages_are_pinned__stays_private_and_nothing_is_lost)
 	/* the system lets go of them in its own time */
 	UNTIL(is_adopted_now(&side, base));
 	expect_filled(base, LEN, 6);
-	pthread_mutex_unlock(&mutex);
-	pthread_join(thread, NULL);
+	sleeper_end(&sleeper);
 	side_close(&side);
 }
 END_TEST

@@ -209,6 +209,68 @@ START_TEST(rcache__adopted_memory_goes__its_pages_are_given_back)
 }
 END_TEST
 
+/*
+ * Two blocks side by side that the cache has one region over: what becomes longer
+ * shares no bytes with the other one.  _i: 1 it may move; + 2: it has room where it is
+ */
+START_TEST(rcache__one_of_two_that_were_adopted_as_one_is_made_longer__the_other_keeps_its_bytes)
+{
+	unsigned char *mem = map_at(NULL, 2 * LEN, 3), *other = mem + LEN, *longer;
+	int flags = _i % 2 ? MREMAP_MAYMOVE : 0;
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	region = use_often(&a, mem, 2 * LEN);
+	OK(glex_rcache_put(a.rc, &region));
+	ck_assert(is_shared(mem) && is_shared(other));
+	if (_i / 2) {
+		other = map_at(NULL, LEN, 0);
+		ck_assert_ptr_eq(mremap(mem + LEN, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, other), other);
+	}
+	longer = mremap(mem, LEN - 1, 2 * LEN - 1, flags); /* which means whole pages */
+	if (_i == 0) {
+		ck_assert_ptr_eq(longer, MAP_FAILED);
+	} else {
+		ck_assert_ptr_ne(longer, MAP_FAILED);
+		ck_assert(_i < 2 || longer == mem);
+		for (size_t i = 0; i < 2 * LEN; i++)
+			ck_assert_int_eq(longer[i], i < LEN ? 3 : 0);
+		memset(longer, 4, 2 * LEN);
+		region = use_often(&a, longer, 2 * LEN);
+		expect_mapped(&a, longer, &region);
+		OK(glex_rcache_put(a.rc, &region));
+	}
+	for (size_t i = 0; i < LEN; i++)
+		ck_assert_int_eq(other[i], 3);
+	munmap(other, LEN);
+	munmap(longer, 2 * LEN);
+	close_adopter(&a);
+}
+END_TEST
+
+/* What mremap leaves behind reads zero. */
+START_TEST(rcache__adopted_memory_is_moved_and_its_place_kept__is_zero_there)
+{
+	unsigned char *mem = map_at(NULL, LEN, 3), *moved;
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	region = use_often(&a, mem, LEN);
+	OK(glex_rcache_put(a.rc, &region));
+	ck_assert(is_shared(mem));
+	moved = mremap(mem, LEN, LEN, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+	ck_assert_ptr_ne(moved, MAP_FAILED);
+	ck_assert_ptr_ne(moved, mem);
+	for (size_t i = 0; i < LEN; i++)
+		ck_assert(moved[i] == 3 && mem[i] == 0);
+	munmap(mem, LEN);
+	munmap(moved, LEN);
+	close_adopter(&a);
+}
+END_TEST
+
 /* ---- everybody at once ------------------------------------------------------------- */
 
 #define THREADS 3
@@ -311,6 +373,9 @@ int main(void)
 	tcase_add_loop_test(tc, rcache__peers_used_it_often__is_adopted_when_the_cache_asks, 0, 6);
 	tcase_add_loop_test(tc, rcache__contents_of_adopted_memory_discarded__zero_for_all, 0, 3);
 	tcase_add_loop_test(tc, rcache__adopted_memory_goes__its_pages_are_given_back, 0, 3);
+	tcase_add_loop_test(tc, rcache__one_of_two_that_were_adopted_as_one_is_made_longer__the_other_keeps_its_bytes,
+			    0, 4);
+	tcase_add_test(tc, rcache__adopted_memory_is_moved_and_its_place_kept__is_zero_there);
 	tcase_add_test(tc, rcache__neighbours_come_and_go_while_they_are_adopted__never_stale);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);

@@ -103,14 +103,14 @@ static void after(struct glexi_memwatch *watch, const struct glexi_mem_change *c
 START_TEST(memwatch__subscriber__called_before_and_after_until_it_leaves)
 {
 	struct observer observer = {.watch = {before, after}}, silent = {.watch = {NULL, NULL}};
-	struct glexi_mem_change change = {.kind = GLEXI_MEM_DISCARD, .advice = 4, .addr = 0x7000, .len = 0x1000};
+	struct glexi_mem_change change = {.kind = GLEXI_MEM_DISCARD, .how = 4, .addr = 0x7000, .len = 0x1000};
 
 	ck_assert(glexi_memwatch_subscribe(&silent.watch));
 	ck_assert(glexi_memwatch_subscribe(&observer.watch));
 	report(0x1000, 0x1000);
 	glexi_memwatch_begin(&change);
 	ck_assert_int_eq(observer.last.kind, GLEXI_MEM_DISCARD);
-	ck_assert_int_eq(observer.last.advice, 4);
+	ck_assert_int_eq(observer.last.how, 4);
 	glexi_memwatch_end(&change, false);
 	ck_assert_mem_eq(observer.calls, "babf", 4);
 	glexi_memwatch_unsubscribe(&observer.watch);

@@ -63,9 +63,11 @@ enum glexi_mem_kind {
 
 struct glexi_mem_change {
 	enum glexi_mem_kind kind;
-	int advice;    /* DISCARD: of madvise; 0 where the monitor cannot tell */
+	int how;       /* DISCARD: of madvise; MOVE: mremap's flags; 0 where the monitor cannot tell */
 	uint64_t addr; /* whole pages, but with SAID and RELEASE */
 	uint64_t len;
+	uint64_t to,
+		to_len; /* MOVE, when it is done: where it is now, perhaps longer; to_len 0: the monitor cannot tell */
 };
 
 /*

@@ -19,7 +19,7 @@
 
 static _Atomic uint64_t trial; /* an address whose change is waited for */
 
-static struct glexi_mem_change change_of(enum glex_memhooks_kind kind, int advice, uint64_t addr, uint64_t len)
+static struct glexi_mem_change change_of(const struct glex_memhooks_change *change)
 {
 	static const enum glexi_mem_kind kinds[] = {
 		[GLEX_MEMHOOKS_UNMAP] = GLEXI_MEM_UNMAP,
@@ -27,24 +27,28 @@ static struct glexi_mem_change change_of(enum glex_memhooks_kind kind, int advic
 		[GLEX_MEMHOOKS_DISCARD] = GLEXI_MEM_DISCARD,
 		[GLEX_MEMHOOKS_RELEASE] = GLEXI_MEM_RELEASE,
 	};
-	struct glexi_mem_change change = {kinds[kind], advice, addr, len};
 
-	return change;
+	return (struct glexi_mem_change){.kind = kinds[change->kind],
+					 .how = change->how,
+					 .addr = change->addr,
+					 .len = change->len,
+					 .to = change->to,
+					 .to_len = change->to_len};
 }
 
-static void hooks_begin(enum glex_memhooks_kind kind, int advice, uint64_t addr, uint64_t len)
+static void hooks_begin(const struct glex_memhooks_change *what)
 {
-	struct glexi_mem_change change = change_of(kind, advice, addr, len);
+	struct glexi_mem_change change = change_of(what);
 	uint64_t at = atomic_load_explicit(&trial, memory_order_relaxed); /* relaxed: set by the thread that tries */
 
-	if (at >= addr && at - addr < len)
+	if (at >= change.addr && at - change.addr < change.len)
 		atomic_store_explicit(&trial, 0, memory_order_relaxed); /* relaxed: see above */
 	glexi_memwatch_begin(&change);
 }
 
-static void hooks_end(enum glex_memhooks_kind kind, int advice, uint64_t addr, uint64_t len, int done)
+static void hooks_end(const struct glex_memhooks_change *what, int done)
 {
-	struct glexi_mem_change change = change_of(kind, advice, addr, len);
+	struct glexi_mem_change change = change_of(what);
 
 	glexi_memwatch_end(&change, done != 0);
 }

@@ -39,6 +39,7 @@
 #include "cfg/log.h"
 
 #define PAGE  UINT64_C(4096)
+#define HUGE  (UINT64_C(2) << 20)
 #define SWEEP 64u   /* pieces after which is looked whether they are still there */
 #define SELF  2560u /* bytes of the structure that the C library and the system keep for a thread */
 
@@ -182,25 +183,96 @@ static bool next_piece(int vma_fd, uint64_t addr, uint64_t end, bool again, stru
 	return piece->end != 0;
 }
 
+/* ---- where it goes to --------------------------------------------------------------------- */
+
+static uint64_t window_of(uint64_t offset)
+{
+	return offset >> ADOPT_WINDOW;
+}
+
+/* An adopted mapping that the piece can be put beside of, at piece->offset: all of it is free, and in one window. */
+static bool fits_beside(int vma_fd, const struct nic_vma *vma, const struct adopt_piece *piece)
+{
+	uint64_t last = piece->offset + (piece->end - piece->start) - 1;
+
+	return window_of(piece->offset) == window_of(vma->offset) && window_of(last) == window_of(vma->offset) &&
+	       nic_adopt_is_free(vma_fd, piece->offset, last + 1);
+}
+
+/* What of [addr, end) lies before the piece, or behind it, is adopted: both become one mapping. */
+static bool put_beside(int vma_fd, uint64_t addr, uint64_t end, struct adopt_piece *piece)
+{
+	struct nic_vma vma;
+
+	if (piece->start > addr && nic_vma_find(vma_fd, piece->start - 1, &vma) && vma.end == piece->start &&
+	    nic_adopt_is(vma.dev, vma.ino)) {
+		piece->offset = vma.offset + (vma.end - vma.start);
+		if (fits_beside(vma_fd, &vma, piece))
+			return true;
+	}
+	if (piece->end < end && nic_vma_find(vma_fd, piece->end, &vma) && vma.start == piece->end &&
+	    nic_adopt_is(vma.dev, vma.ino)) {
+		piece->offset = vma.offset - (piece->end - piece->start);
+		return fits_beside(vma_fd, &vma, piece);
+	}
+	return false;
+}
+
+/* The piece of this window; NULL: there is none. */
+static struct adopt_piece *in_window(uint64_t window)
+{
+	/* relaxed: under the lock */
+	uint32_t i, count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
+
+	for (i = 0; i < count; i++)
+		if (window_of(nic_adopt.piece[i].offset) == window)
+			return &nic_adopt.piece[i];
+	return NULL;
+}
+
+/* It has been moved. */
+static void remember(const struct adopt_piece *piece)
+{
+	struct adopt_piece *other = in_window(window_of(piece->offset));
+	/* relaxed: under the lock; others only look whether it is 0 */
+	uint32_t count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
+
+	if (other) {
+		other->start = piece->start < other->start ? piece->start : other->start;
+		other->end = piece->end > other->end ? piece->end : other->end;
+		return;
+	}
+	nic_adopt.piece[count] = *piece;
+	nic_adopt.windows++;
+	atomic_store_explicit(&nic_adopt.count, count + 1, memory_order_relaxed); /* relaxed: see above */
+}
+
+/* Beside what is there of [addr, end), or into a window of its own.  False: there is none left. */
+static bool place(int vma_fd, uint64_t addr, uint64_t end, bool again, struct adopt_piece *piece)
+{
+	if (!again && put_beside(vma_fd, addr, end, piece))
+		return true;
+	piece->offset = (nic_adopt.windows << ADOPT_WINDOW) + (UINT64_C(1) << (ADOPT_WINDOW - 1)) + piece->start % HUGE;
+	/* relaxed: under the lock */
+	return atomic_load_explicit(&nic_adopt.count, memory_order_relaxed) < ADOPT_MAX && piece->offset < ADOPT_FILE;
+}
+
+/* ---- moving ------------------------------------------------------------------------------- */
+
 /* Under the lock.  How many pages were moved. */
 static uint64_t move_pieces(int uffd, int vma_fd, uint64_t addr, uint64_t end, bool again, const char **why_p)
 {
 	struct adopt_piece piece;
-	uint64_t pages = 0, stop;
+	uint64_t pages = 0, at, stop;
 
-	for (; next_piece(vma_fd, addr, end, again, &piece, why_p); addr = stop) {
-		/* relaxed: under the lock; others only look whether it is 0 */
-		uint32_t count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
-
+	for (at = addr; next_piece(vma_fd, at, end, again, &piece, why_p); at = stop) {
 		stop = piece.end;
-		if (count == ADOPT_MAX) {
+		if (!place(vma_fd, addr, end, again, &piece)) {
 			*why_p = "too many pieces are adopted";
 		} else if (!nic_adopt_move(uffd, vma_fd, &piece, again)) {
 			*why_p = "the system has not the memory, or the mappings, or is just using its pages";
 		} else {
-			nic_adopt.piece[count] = piece;
-			/* relaxed: see above */
-			atomic_store_explicit(&nic_adopt.count, count + 1, memory_order_relaxed);
+			remember(&piece);
 			pages += (piece.end - piece.start) / PAGE;
 		}
 	}
@@ -255,13 +327,14 @@ static const char *hindrance(struct nic_device *dev, uint64_t addr, uint64_t end
 	if (is_needed_here(addr, end))
 		return "it holds what the calling thread itself needs";
 	if (threads && !can_take)
-		return again ? "other threads run, and a part of it is adopted already" : why_not_take;
+		return again ? "other threads run, and parts of it were adopted apart" : why_not_take;
 	if (!can_take && is_in_use(dev, addr, end, again))
 		return "a region over it is in use, or open to writers";
 	return is_even(addr, end, threads) ? NULL : "it is locked, or special in another way";
 }
 
-bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, bool again, const char **why_p)
+/* again: also what is adopted already, so that all of it lies in one piece.  How many pages were moved. */
+static uint64_t move_range(struct nic_device *dev, uint64_t addr, uint64_t end, bool again, const char **why_p)
 {
 	const char *why_not_take = NULL;
 	int uffd = again ? -1 : nic_adopt_open_mover(&why_not_take);
@@ -274,6 +347,15 @@ bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, bool a
 	}
 	if (uffd >= 0)
 		close(uffd);
+	return pages;
+}
+
+bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, const char **why_p)
+{
+	uint64_t pages = move_range(dev, addr, end, false, why_p);
+
+	if (nic_mem_is_split(dev->dev, (void *)(uintptr_t)addr, end - addr))
+		pages += move_range(dev, addr, end, true, why_p);
 	atomic_fetch_add_explicit(&dev->nic->counters.adopted, pages, memory_order_relaxed); /* relaxed: counter */
 	if (pages)
 		glexi_info("adopted: %llu of %llu pages at %#llx are in a shared mapping now",

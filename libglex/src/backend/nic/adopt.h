@@ -10,10 +10,12 @@
  *   memfd      |.......|=========|............|.......|=========|.....
  *              window 0                       window 1
  *
- * A piece begins in its window where its address lies in a huge page.  Behind it
- * the file is empty for ever: who makes the mapping longer reads zeros there, as
- * of private memory.  From then on the piece is a shared mapping like those the
- * program makes itself, and file.c shares it.
+ * A piece begins in the middle of its window, and where its address lies in a
+ * huge page.  What is adopted beside it later, for a region over both, comes
+ * beside it in the file too, so that both are one mapping.  Else the file is
+ * empty behind it: who makes the mapping longer reads zeros there, as of private
+ * memory.  From then on the piece is a shared mapping like those the program
+ * makes itself, and file.c shares it.
  */
 #ifndef GLEXI_ADOPT_H
 #define GLEXI_ADOPT_H
@@ -30,7 +32,7 @@
 
 struct adopt_piece {
 	uint64_t start, end; /* where it was adopted, or was last seen: the program may move it, in parts too */
-	uint64_t offset;     /* in the memfd */
+	uint64_t offset;     /* in the memfd; of the first that was moved into this window */
 };
 
 /* Of the process, whatever devices come and go. */
@@ -49,18 +51,18 @@ extern struct adopt nic_adopt;
 struct nic_device;
 
 /*
- * Moves the plain private pages of [addr, end), whole pages, into the memfd.
- * again: also what is in it already, so that all of them lie in one piece; then
- * there may be no region over them.  False: nothing was moved; *why_p says why.
+ * Moves the plain private pages of [addr, end), whole pages, into the memfd.  Of
+ * what lies apart in it then, all becomes one piece where that is safe.  False:
+ * nothing was moved; *why_p says why.
  */
-bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, bool again, const char **why_p);
+bool nic_adopt_range(struct nic_device *dev, uint64_t addr, uint64_t end, const char **why_p);
 
 /* adopt_move.c: the descriptor by which pages are taken out from under who uses them; -1, *why_p: there is none. */
 int nic_adopt_open_mover(const char **why_p);
 /*
- * Moves the pages of [piece->start, piece->end) and fills the rest of *piece; the
- * end becomes where it stopped.  uffd: of open_mover, or -1.  False: nothing has
- * moved.  Under the lock.
+ * Moves the pages of [piece->start, piece->end) to piece->offset; the end becomes
+ * where it stopped.  uffd: of open_mover, or -1.  False: nothing has moved.
+ * Under the lock.
  */
 bool nic_adopt_move(int uffd, int vma_fd, struct adopt_piece *piece, bool again);
 
@@ -74,5 +76,7 @@ static inline bool nic_adopt_is(uint64_t dev, uint64_t ino)
 void nic_adopt_watch(void);
 /* Gives back to the system what is not mapped any more.  Under the lock. */
 void nic_adopt_sweep(void);
+/* No mapping shows the memfd's bytes [from, to); they are empty then.  Under the lock. */
+bool nic_adopt_is_free(int vma_fd, uint64_t from, uint64_t to);
 
 #endif /* GLEXI_ADOPT_H */

@@ -418,9 +418,6 @@ bool nic_adopt_move(int uffd, int vma_fd, struct adopt_piece *piece, bool again)
 	uint64_t len = piece->end - piece->start, moved;
 	unsigned char *room, *aside;
 
-	if (nic_adopt.windows >= (uint64_t)ADOPT_FILE >> ADOPT_WINDOW)
-		return false;
-	piece->offset = (nic_adopt.windows++ << ADOPT_WINDOW) + piece->start % HUGE;
 	aside = map_aside(piece, &room);
 	if (!aside)
 		return false;

@@ -2,7 +2,7 @@
 /*
  * adopt_watch.c - what must happen to adopted memory where the program expects
  * it to be private: it goes when it is unmapped, reads zero after MADV_DONTNEED,
- * and a fork's child has its own.
+ * a fork's child has its own, and what mremap makes longer reads zero there.
  *
  * Fork.  Before it, everything adopted is copied into private memory aside; the
  * child moves the copies over the pages it shares with its parent, before any
@@ -22,6 +22,8 @@
 
 #include "backend/nic/adopt.h"
 #include "cfg/log.h"
+
+#define PAGE UINT64_C(4096)
 
 /* ---- what goes ---------------------------------------------------------------------- */
 
@@ -52,6 +54,16 @@ static bool shown_from(int vma_fd, uint64_t at, uint64_t end, struct nic_vma *sh
 		found = true;
 	}
 	return found;
+}
+
+bool nic_adopt_is_free(int vma_fd, uint64_t from, uint64_t to)
+{
+	struct nic_vma vma;
+
+	if (shown_from(vma_fd, from, to, &vma))
+		return false;
+	punch(from, to);
+	return true;
 }
 
 /* Punches what of the piece's window no mapping shows; false: none shows anything of it. */
@@ -124,6 +136,107 @@ static void discard(const struct glexi_mem_change *change)
 		close(vma_fd);
 }
 
+/* ---- mremap --------------------------------------------------------------------------- */
+
+static int prot_of(const struct nic_vma *vma)
+{
+	return (vma->readable ? PROT_READ : 0) | (vma->writable ? PROT_WRITE : 0) | (vma->executable ? PROT_EXEC : 0);
+}
+
+static unsigned char *map_private(uint64_t addr, uint64_t len, int prot)
+{
+	void *at =
+		(void *)syscall(SYS_mmap, addr, len, prot, MAP_PRIVATE | MAP_ANONYMOUS | (addr ? MAP_FIXED : 0), -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Mappings other than [addr, end) show the memfd's bytes [from, to) too. */
+static bool is_shown_elsewhere(int vma_fd, uint64_t from, uint64_t to, uint64_t addr, uint64_t end)
+{
+	struct nic_vma vma = {.end = 0};
+
+	while (nic_vma_find(vma_fd, vma.end, &vma)) {
+		uint64_t first = from > vma.offset ? from : vma.offset;
+		uint64_t stop = vma.offset + (vma.end - vma.start);
+
+		stop = to < stop ? to : stop;
+		if (is_ours(&vma) && first < stop &&
+		    (vma.start + (first - vma.offset) < addr || vma.start + (stop - vma.offset) > end))
+			return true;
+	}
+	return false;
+}
+
+/* Reads what is not a hole; a hole's copy is zero already. */
+static bool read_data(unsigned char *to, uint64_t offset, uint64_t len)
+{
+	off_t at = (off_t)offset, end = (off_t)(offset + len), stop;
+
+	while ((at = lseek(nic_adopt.fd, at, SEEK_DATA)) >= 0 && at < end) {
+		stop = lseek(nic_adopt.fd, at, SEEK_HOLE);
+		if (stop < 0 || stop > end)
+			stop = end;
+		while (at < stop) {
+			ssize_t n = pread(nic_adopt.fd, to + ((uint64_t)at - offset), (size_t)(stop - at), at);
+
+			if (n <= 0)
+				return false;
+			at += n;
+		}
+	}
+	return true;
+}
+
+/*
+ * It shows what lies behind it in the memfd, which other memory shows too, for
+ * both were adopted as one: so it becomes private again.  Who did not allow it to
+ * move may write to it meanwhile, from other threads: only its new part does then.
+ */
+static void part(const struct glexi_mem_change *change, const struct nic_vma *vma)
+{
+	int prot = prot_of(vma);
+	unsigned char *aside =
+		change->how & MREMAP_MAYMOVE ? map_private(0, change->to_len, PROT_READ | PROT_WRITE) : NULL;
+
+	if (!aside || !read_data(aside, vma->offset + (change->to - vma->start), change->len)) {
+		map_private(change->to + change->len, change->to_len - change->len, prot);
+		if (aside)
+			syscall(SYS_munmap, aside, change->to_len);
+		return;
+	}
+	if (prot != (PROT_READ | PROT_WRITE))
+		syscall(SYS_mprotect, aside, change->to_len, prot);
+	syscall(SYS_mremap, aside, change->to_len, change->to_len, MREMAP_MAYMOVE | MREMAP_FIXED, change->to);
+}
+
+static uint64_t whole_pages(uint64_t len)
+{
+	return (len + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Adopted memory is where mremap put it, and behaves there as private memory does.  Under the lock. */
+static void moved(struct glexi_mem_change change)
+{
+	int vma_fd = nic_vma_open();
+	struct nic_vma vma;
+
+	if (vma_fd < 0)
+		return;
+	change.len = whole_pages(change.len); /* the program may say less, and means them */
+	change.to_len = whole_pages(change.to_len);
+	if (nic_vma_find(vma_fd, change.to, &vma) && vma.start <= change.to && is_ours(&vma)) {
+		uint64_t from = vma.offset + (change.to - vma.start) + change.len;
+
+		if (change.how & MREMAP_DONTUNMAP)
+			map_private(change.addr, change.len, prot_of(&vma));
+		if (change.to_len > change.len && is_shown_elsewhere(vma_fd, from, from + (change.to_len - change.len),
+								     change.to + change.len, change.to + change.to_len))
+			part(&change, &vma);
+	}
+	close(vma_fd);
+}
+
 static void before(struct glexi_memwatch *self, const struct glexi_mem_change *change)
 {
 	(void)self;
@@ -140,10 +253,12 @@ static void after(struct glexi_memwatch *self, const struct glexi_mem_change *ch
 	if (!done || !is_any() || (change->kind != GLEXI_MEM_UNMAP && change->kind != GLEXI_MEM_MOVE))
 		return;
 	pthread_mutex_lock(&nic_adopt.lock);
-	if (change->kind == GLEXI_MEM_MOVE)
+	if (change->kind == GLEXI_MEM_MOVE) {
+		moved(*change);
 		nic_adopt_sweep(); /* where they are now, only the kernel knows */
-	else
+	} else {
 		settle(change->addr, change->addr + change->len);
+	}
 	pthread_mutex_unlock(&nic_adopt.lock);
 }
 
@@ -168,38 +283,16 @@ struct copy {
 static struct copy copies[COPIES];
 static uint32_t copied;
 
-/* Reads what is not a hole; a hole's copy is zero already. */
-static bool read_data(unsigned char *to, uint64_t offset, uint64_t len)
-{
-	off_t at = (off_t)offset, end = (off_t)(offset + len), stop;
-
-	while ((at = lseek(nic_adopt.fd, at, SEEK_DATA)) >= 0 && at < end) {
-		stop = lseek(nic_adopt.fd, at, SEEK_HOLE);
-		if (stop < 0 || stop > end)
-			stop = end;
-		while (at < stop) {
-			ssize_t n = pread(nic_adopt.fd, to + ((uint64_t)at - offset), (size_t)(stop - at), at);
-
-			if (n <= 0)
-				return false;
-			at += n;
-		}
-	}
-	return true;
-}
-
 static void copy_mapping(const struct nic_vma *vma, struct copy *copy)
 {
-	void *aside = (void *)syscall(SYS_mmap, NULL, vma->end - vma->start, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *aside = map_private(0, vma->end - vma->start, PROT_READ | PROT_WRITE);
 
 	*copy = (struct copy){
 		.start = vma->start,
 		.len = vma->end - vma->start,
-		.prot = (vma->readable ? PROT_READ : 0) | (vma->writable ? PROT_WRITE : 0) |
-			(vma->executable ? PROT_EXEC : 0),
+		.prot = prot_of(vma),
 	};
-	if (aside == MAP_FAILED)
+	if (!aside)
 		return;
 	if (read_data(aside, vma->offset, copy->len))
 		copy->aside = aside;

@@ -83,6 +83,13 @@ static bool covers(const struct nic_vma *vma, const struct emu_region *region)
 	return vma->start <= region->addr && region->addr + region->len <= vma->end;
 }
 
+/* A part of these bytes was adopted; there are whole pages beside it that are not of the same mapping. */
+static bool is_part(const struct nic_vma *vma, uint64_t addr, uint64_t len)
+{
+	return is_adopted(vma) &&
+	       (vma->start > (addr + PAGE - 1) / PAGE * PAGE || vma->end < (addr + len) / PAGE * PAGE);
+}
+
 /*
  * What no single object covers cannot be reached: attach is refused, or it is for
  * atomic operations.  Its pages are adopted, also those that it shares with other
@@ -91,14 +98,13 @@ static bool covers(const struct nic_vma *vma, const struct emu_region *region)
 static bool adopt_all(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma, const char **why_p)
 {
 	uint64_t from = region->addr / PAGE * PAGE, to = (region->addr + region->len + PAGE - 1) / PAGE * PAGE;
-	bool again = is_shared(dev, region, vma);
 
 	*why_p = NULL;
-	if (again && covers(vma, region))
+	if (is_shared(dev, region, vma) && covers(vma, region))
 		return true;
 	if (glexi_cfg()->adopt == GLEXI_ADOPT_NEVER)
 		*why_p = "GLEX_ADOPT is never";
-	else if (nic_adopt_range(dev, from, to, again, why_p))
+	else if (nic_adopt_range(dev, from, to, why_p))
 		*why_p = NULL;
 	return is_shared(dev, region, vma);
 }
@@ -117,10 +123,14 @@ static bool adopt_refused(struct nic_device *dev, const struct emu_region *regio
 /* *vma: the shared mapping that peers are to map.  False: there is none, or none any object can be made of. */
 static bool choose_shared(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
 {
+	bool shared;
+
 	if (GLEXI_UNLIKELY(is_refused(dev)))
 		return adopt_refused(dev, region, vma);
-	return is_shared(dev, region, vma) ||
-	       (nic_mem_used(dev, region->addr, region->len) && is_shared(dev, region, vma));
+	shared = is_shared(dev, region, vma);
+	if ((!shared || is_part(vma, region->addr, region->len)) && nic_mem_used(dev, region->addr, region->len))
+		shared = is_shared(dev, region, vma);
+	return shared;
 }
 
 /* Finding the object and naming it in the table go together: an object that no region names may be dropped. */
@@ -320,13 +330,12 @@ glex_ret_t nic_mem_deregister(struct glexi_ep *ep, glex_mem_handle_t mh)
 bool nic_mem_is_split(struct glexi_device *device, void *addr, uint64_t len)
 {
 	const struct nic_device *dev = device->be;
-	uint64_t from = ((uintptr_t)addr + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)addr + len) / PAGE * PAGE,
-		 at = from;
+	uint64_t at = ((uintptr_t)addr + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)addr + len) / PAGE * PAGE;
 	struct nic_vma vma;
 
 	while (at < end && nic_vma_find(dev->vma_fd, at, &vma) && vma.start < end) {
 		if (is_adopted(&vma))
-			return vma.start > from || vma.end < end;
+			return is_part(&vma, (uintptr_t)addr, len);
 		at = vma.end;
 	}
 	return false;

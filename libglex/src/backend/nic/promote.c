@@ -118,15 +118,14 @@ static bool may_adopt(void)
 	return adopt == GLEXI_ADOPT_ALWAYS || (adopt == GLEXI_ADOPT_AUTO && is_watched());
 }
 
-/* The whole pages in [addr, end).  Of what was adopted in parts, as buffers that grow are, all become one piece. */
+/* The whole pages in [addr, end). */
 static bool adopt(struct nic_device *dev, uint64_t addr, uint64_t end)
 {
-	bool again = nic_mem_is_split(dev->dev, (void *)(uintptr_t)addr, end - addr);
 	const char *why = NULL;
 
 	if (!may_adopt() || end - addr < glexi_cfg()->adopt_min)
 		return false;
-	if (nic_adopt_range(dev, round_up(addr, PAGE), end / PAGE * PAGE, again, &why))
+	if (nic_adopt_range(dev, round_up(addr, PAGE), end / PAGE * PAGE, &why))
 		return true;
 	glexi_info("memory used often is not adopted: %s", why);
 	return false;
