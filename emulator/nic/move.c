@@ -37,18 +37,25 @@ uint32_t emu_tail_of(uint64_t end, uint64_t len)
 	return word;
 }
 
+/* Stores eight bytes, at an address of which they are the word, after everything before them. */
+static inline void put_word(unsigned char *dst, const unsigned char *src)
+{
+	uint64_t v8;
+
+	memcpy(&v8, src, 8);
+	__atomic_store_n((uint64_t *)(void *)dst, v8, __ATOMIC_RELEASE); /* relaxed: stronger, see store_word */
+}
+
 /* Stores one naturally aligned word after everything before it. */
 static __attribute__((noinline)) void store_word(unsigned char *dst, const unsigned char *src, uint32_t word)
 {
-	uint64_t v8;
 	uint32_t v4;
 	uint16_t v2;
 
 	/* Pollers read these with whatever they like, so no label pairs; release orders them behind the bytes before. */
 	switch (word) {
 	case 8:
-		memcpy(&v8, src, 8);
-		__atomic_store_n((uint64_t *)(void *)dst, v8, __ATOMIC_RELEASE); /* relaxed: stronger, see above */
+		put_word(dst, src);
 		return;
 	case 4:
 		memcpy(&v4, src, 4);
@@ -81,13 +88,14 @@ static __attribute__((noinline)) void copy_ascending(unsigned char *dst, const u
 	if ((uintptr_t)dst - (uintptr_t)src < len)
 		src = memcpy(aside, src, len);
 	if (((uintptr_t)dst & 7) == 0) {
-		for (; len >= 8; len -= 8, dst += 8, src += 8) {
-			uint64_t v8;
-
-			memcpy(&v8, src, 8);
-			__atomic_store_n((uint64_t *)(void *)dst, v8,
-					 __ATOMIC_RELEASE); /* relaxed: stronger, see above */
+		for (; len >= 32; len -= 32, dst += 32, src += 32) {
+			put_word(dst, src);
+			put_word(dst + 8, src + 8);
+			put_word(dst + 16, src + 16);
+			put_word(dst + 24, src + 24);
 		}
+		for (; len >= 8; len -= 8, dst += 8, src += 8)
+			put_word(dst, src);
 	}
 	while (len > 0) {
 		uint32_t word = head_of(dst, len);

@@ -38,11 +38,12 @@
 #include <sys/uio.h>
 #include <glex.h>
 
-#define GLEXCH_MP_BODY	 104  /* stream bytes in one MP */
-#define GLEXCH_SHORT_MAX 1008 /* header and data that may travel as one PUT, gathered: longer ones as two */
-#define GLEXCH_BLOB_MAX	 80   /* bytes of identification in the first MP */
-#define GLEXCH_CARD_MAX	 64   /* characters of a card, with the final 0 */
-#define GLEXCH_CHAN_MAIN 0u   /* the channel id of the one lasting connection between two endpoints */
+#define GLEXCH_MP_BODY	  104  /* stream bytes in one MP */
+#define GLEXCH_SHORT_MAX  1008 /* header and data that may travel as one PUT, gathered: longer ones as two */
+#define GLEXCH_ANSWER_MAX 2160 /* the same of an answer, for which somebody waits */
+#define GLEXCH_BLOB_MAX	  80   /* bytes of identification in the first MP */
+#define GLEXCH_CARD_MAX	  64   /* characters of a card, with the final 0 */
+#define GLEXCH_CHAN_MAIN  0u   /* the channel id of the one lasting connection between two endpoints */
 
 struct glexch;
 struct glexch_conn;

@@ -300,10 +300,10 @@ struct glexch_grave {
 #define GLEXCH_ER_GATHER 512u /* up to so many bytes are handed over together with their header */
 #define GLEXCH_ER_IMM	 96u  /* bytes of an immediate PUT on any endpoint */
 #define GLEXCH_ER_FRAME	 16u  /* the header of a record and its mark */
-#define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)    /* stream bytes of it */
-#define GLEXCH_ER_RECORD (GLEXCH_SHORT_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
-#define GLEXCH_ER_AHEAD	 16u				      /* lines asked for at a time */
-#define GLEXCH_ER_TAIL	 67u				      /* lines of a record at most, and the word's */
+#define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)     /* stream bytes of it */
+#define GLEXCH_ER_RECORD (GLEXCH_ANSWER_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
+#define GLEXCH_ER_AHEAD	 16u				       /* lines asked for at a time */
+#define GLEXCH_ER_TAIL	 67u				       /* lines of a record at most, and the word's */
 
 enum glexch_er_state {
 	GLEXCH_ER_OPENING,
@@ -332,6 +332,7 @@ struct glexch_er {
 	uint32_t tx_read; /* rx_read of the peer, as far as it is known */
 	uint32_t tx_lines;
 	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
+	uint16_t rx_seq;      /* of the connection, when something was sent last: who has heard more since answers */
 	uint32_t used;	      /* records since the hand came by */
 	uint32_t idle;	      /* visits of it without any */
 	int waits;	      /* what is queued, for lines: their coming puts the connection on the run queue */
@@ -414,6 +415,7 @@ struct glexch {
 	int er_injects;	    /* bytes of any memory can be PUT there; -1: not tried yet */
 	int fetches;	    /* and GET into any */
 	uint32_t er_inline; /* stream bytes beside the header of a record */
+	uint32_t er_answer; /* the same in an answer */
 	uint32_t er_after;  /* packets, after which a peer gets one */
 	uint32_t er_wants;  /* somebody found no room: those unused are closed */
 	uint32_t thirst;    /* rounds of looking for credits that nobody needs */

@@ -5,11 +5,13 @@
  * Two processes that talk a lot have a ring in each other's memory.  It consists
  * of lines of 64 bytes.  A record begins on a line:
  *
- *      | header, 8 bytes | stream bytes | mark |    one immediate PUT: up to 80 stream bytes, or 1,008
+ *      | header, 8 bytes | stream bytes | mark |    one immediate PUT: up to 80 stream bytes, or 1,008, or 2,160
  *      | stream bytes ...      |                     further lines, if there are more
  *
  * What is in further lines is PUT first, and then, with a fence, the header: who
- * finds the header with its mark has all of it.  In the header: the number in
+ * finds the header with its mark has all of it.  But he asks for those lines only when he has the
+ * header.  Of one PUT he sees the header come before the mark: so answers, for which somebody waits,
+ * are gathered up to a length at which in a stream, where nobody does, two PUTs are less work.  In the header: the number in
  * the stream, both lengths, how the first bytes are to be taken, and what is
  * returned of credits.
  *
@@ -68,17 +70,17 @@ struct glexch_er_head {
 
 /*
  * The same as the word it is in the ring, from the lowest bit: 16 seq, 15 more,
- * 11 inl, 8 credits returned, 2 kind, 1 saw.
+ * 12 inl, 8 credits returned, 2 kind, 1 saw.
  */
 #define GLEXCH_ER_AT_MORE    16
 #define GLEXCH_ER_AT_INL     31
-#define GLEXCH_ER_AT_CREDITS 42
-#define GLEXCH_ER_AT_KIND    50
-#define GLEXCH_ER_AT_SAW     52
+#define GLEXCH_ER_AT_CREDITS 43
+#define GLEXCH_ER_AT_KIND    51
+#define GLEXCH_ER_AT_SAW     53
 #define GLEXCH_ER_MORE_MAX   0x7fffu
-#define GLEXCH_ER_INL_MAX    0x7ffu
+#define GLEXCH_ER_INL_MAX    0xfffu
 
-_Static_assert(GLEXCH_SHORT_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
+_Static_assert(GLEXCH_ANSWER_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
 _Static_assert(GLEXCH_ER_TAIL *GLEXCH_LINE <= GLEXCH_ER_MORE_MAX, "more of a header");
 
 static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, uint16_t seq, uint32_t credits, uint32_t saw)
@@ -253,6 +255,7 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	er->tx_mark += GLEXCH_ER_MARK_STEP;
 	er->tx_line = glexch_er_advance(er->tx_line, n, er->tx_lines);
 	er->tx_free -= n;
+	er->rx_seq = conn->rx_seq;
 	er->used++;
 	if (er->tx_line < line)
 		glexch_er_locate(conn, er);
@@ -308,6 +311,12 @@ static int glexch_er_try_long(struct glexch_conn *conn, const void *hdr, uint32_
 	return 1;
 }
 
+/* Stream bytes of a message that goes as one PUT. */
+static inline uint32_t glexch_er_gathers(const struct glexch_conn *conn)
+{
+	return conn->er->rx_seq != conn->rx_seq ? conn->ch->er_answer : conn->ch->er_inline;
+}
+
 int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 			size_t len)
 {
@@ -317,7 +326,7 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 
 	if (room != conn->ch->header)
 		return 0;
-	if (hdr_len + len > conn->ch->er_inline)
+	if (hdr_len + len > glexch_er_gathers(conn))
 		return len <= GLEXCH_AT_ONCE && glexch_er_try_long(conn, hdr, (uint32_t)hdr_len, data, (uint32_t)len);
 	n = glexch_er_head_lines(h.inl);
 	if (!glexch_er_has_room(conn->er, n))
@@ -522,7 +531,7 @@ static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 
 	if (glexch_er_is_brief(w))
 		return inl <= header;
-	if (inl > GLEXCH_SHORT_MAX || kind > GLEXCH_ER_SPLIT)
+	if (inl > GLEXCH_ANSWER_MAX || kind > GLEXCH_ER_SPLIT)
 		return 0;
 	if (kind == GLEXCH_ER_SPLIT)
 		return more <= header && more <= inl;

@@ -50,7 +50,7 @@ void glexch_er_plan(struct glexch *ch, const struct glexch_params *params)
 	if (bytes > GLEXCH_ER_BYTES_MAX)
 		bytes = GLEXCH_ER_BYTES_MAX;
 	ch->er_injects = -1;
-	ch->er_inline = GLEXCH_ER_INLINE;
+	ch->er_inline = ch->er_answer = GLEXCH_ER_INLINE;
 	ch->er_max = params->mode == GLEXCH_MODE_SR ? 0 : params->er_max;
 	ch->er_lines = bytes / GLEXCH_LINE & ~3u;
 	ch->er_after = params->mode == GLEXCH_MODE_ER ? 1 : GLEXCH_ER_TRAFFIC;
@@ -125,12 +125,12 @@ static uint8_t *glexch_er_memory(struct glexch *ch, uint64_t bytes, glex_mem_han
 	return mem;
 }
 
-/* Stream bytes of a record that is one PUT: it fits into the tail of a ring, on whichever line it begins. */
-static uint32_t glexch_er_whole(uint32_t lines)
+/* Stream bytes of a record that is one PUT, at most `wish`: it fits into the tail of a ring, on whichever line it begins. */
+static uint32_t glexch_er_whole(uint32_t lines, uint32_t wish)
 {
 	uint32_t most = (glexch_er_tail(lines) - 1) * GLEXCH_LINE - GLEXCH_ER_FRAME;
 
-	return most < GLEXCH_SHORT_MAX ? most : GLEXCH_SHORT_MAX;
+	return most < wish ? most : wish;
 }
 
 /* How long rings and records are, by whether bytes of any memory can be PUT: a PUT of nothing into a ring of ours tells. */
@@ -141,10 +141,12 @@ static void glexch_er_settle(struct glexch *ch, glex_mem_handle_t ring)
 	if (ch->er_injects >= 0)
 		return;
 	ch->er_injects = glex_inject(ch->ep, &req) != GLEX_NOT_IMPLEMENTED;
-	if (ch->er_injects)
-		ch->er_inline = glexch_er_whole(ch->er_lines);
-	else if (ch->er_lines >= 2 * GLEXCH_ER_BYTES_MIN / GLEXCH_LINE)
+	if (ch->er_injects) {
+		ch->er_inline = glexch_er_whole(ch->er_lines, GLEXCH_SHORT_MAX);
+		ch->er_answer = glexch_er_whole(ch->er_lines, GLEXCH_ANSWER_MAX);
+	} else if (ch->er_lines >= 2 * GLEXCH_ER_BYTES_MIN / GLEXCH_LINE) {
 		ch->er_lines = ch->er_lines / 2 & ~3u; /* the tail of a short one is a fourth */
+	}
 }
 
 /* The memory of a channel at this end.  0: there is none. */

@@ -58,11 +58,23 @@ int MPID_nem_glex_packet(struct glexch_conn *conn, void *hdr, size_t hdr_len, vo
 	return 1;
 }
 
+/* The peer may be on the other half of this core: it goes on the faster the less this one does. */
+static void MPID_nem_glex_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
 static void MPID_nem_glex_idle(int in_blocking_poll)
 {
 	int limit = in_blocking_poll ? MPID_NEM_GLEX_IDLE_WAITS : MPID_NEM_GLEX_IDLE_TESTS;
 
-	if (MPID_nem_glex.ranks_here > MPID_nem_glex.cpus && ++MPID_nem_glex.idle > limit)
+	if (MPID_nem_glex.ranks_here <= MPID_nem_glex.cpus)
+		MPID_nem_glex_relax();
+	else if (++MPID_nem_glex.idle > limit)
 		sched_yield();
 }
 

@@ -312,6 +312,49 @@ START_TEST(try_short__long__arrives_whole)
 }
 END_TEST
 
+#define HEADER 48 /* bytes without the zeros at its end */
+
+/* A header and len bytes; how many of all went in PUTs of their own. */
+static uint64_t apart(struct end *from, struct end *to, size_t len)
+{
+	uint8_t bytes[80 + GLEXCH_ANSWER_MAX];
+	int i = from == &procs[1].main_end;
+	uint64_t before = stats(i)->bytes[GLEXCH_WAY_ER_PUT];
+
+	to->expect_zeros = 1;
+	to->zeros_from = from->sent + HEADER;
+	to->zeros_to = from->sent + 80;
+	fill(bytes, from->tx_tag, from->sent, HEADER);
+	fill(bytes + 80, from->tx_tag, from->sent + 80, len);
+	from->sent += 80 + len;
+	ck_assert_int_eq(glexch_try_short(from->conn, bytes, HEADER, 80, bytes + 80, len), 1);
+	settle(from, to);
+	return stats(i)->bytes[GLEXCH_WAY_ER_PUT] - before;
+}
+
+START_TEST(try_short__answer__is_one_put_where_a_stream_takes_two)
+{
+	size_t most = GLEXCH_ANSWER_MAX - HEADER;
+	struct end *a, *b;
+
+	start_er(1, GLEXCH_MODE_ER, 4, 4 * RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	open_end(1, 0);
+	for (size_t len = GLEXCH_SHORT_MAX; len <= most; len += 44) {
+		send_message(a, 100);
+		settle(a, b);
+		ck_assert_uint_eq(apart(b, a, len), 0);
+		ck_assert_uint_gt(apart(b, a, len), len);
+	}
+	send_message(a, 100);
+	settle(a, b);
+	ck_assert_uint_gt(apart(b, a, most + 1), most);
+	stop();
+}
+END_TEST
+
 /* Headers of whole words, in both channels, among other messages. */
 START_TEST(try_brief__any_length__arrives_whole)
 {
@@ -585,6 +628,7 @@ int main(void)
 	tcase_add_test(tc, ring__every_size__arrives);
 	tcase_add_loop_test(tc, try_short__header_with_zeros__arrives_whole, 0, 4);
 	tcase_add_loop_test(tc, try_short__long__arrives_whole, 1, 9);
+	tcase_add_test(tc, try_short__answer__is_one_put_where_a_stream_takes_two);
 	tcase_add_loop_test(tc, try_brief__any_length__arrives_whole, 0, 6);
 	tcase_add_loop_test(tc, cap__reached__unused_ones_are_handed_back, 1, 5);
 	tcase_add_loop_test(tc, cap__everybody_talks__order_holds_across_switches, 1, 5);
