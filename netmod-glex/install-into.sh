@@ -19,6 +19,12 @@
 #   src/ch3u_rma_sync.c, src/mpidi_rma.c <- a line where MPI_Win_post names a group, and one where
 #                     windows wait for others, which asks glue/glex_target.c whether they will come;
 #                     MPI_Win_free goes on to where all learn of it
+#   src/ch3u_rma_sync.c, src/ch3u_rma_progress.c <- a line wherever calls wait that complete one-sided
+#                     operations, which asks glue/glex_origin.c whether what they wait for can come; one
+#                     where the collective step of a fence ends, the error of which it makes; one
+#                     that passes by targets which are lost; one without which nothing is sent to anybody
+#                     any more once something could not be sent
+#   include/mpidrma.h <- a line that tells glue/glex_origin.c of requests for what is read
 #   src/mpid_probe.c, src/mpid_mprobe.c <- a line where they wait, which asks glue/glex_lost.c
 #                     whether there is anybody left to wait for
 #   coll/allreduce/ <- where its algorithms note the errors of their steps and end well all the
@@ -55,6 +61,16 @@ missing='while (win_ptr->at_completion_counter) {'
 deserted='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted) { mpi_errno = MPIDI_GLEX_deserted(win_ptr); MPIR_ERR_CHECK(mpi_errno); }'
 tests='*flag = (win_ptr->at_completion_counter) ? 0 : 1;'
 in_vain='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted && !*flag) { mpi_errno = MPIDI_GLEX_deserted(win_ptr); MPIR_ERR_CHECK(mpi_errno); }'
+completes='mpi_errno = wait_progress_engine();'
+asks='MPIDI_GLEX_given_up(win_ptr,'
+given_up='__attribute__((weak)) int MPIDI_GLEX_given_up(MPIR_Win *, MPIDI_RMA_Target_t *); if (MPIDI_GLEX_given_up) { mpi_errno = MPIDI_GLEX_given_up(win_ptr, WHOM); MPIR_ERR_CHECK(mpi_errno); }'
+each_target='for (target = win_ptr->slots[idx].target_list_head; target != NULL; target = target->next) {'
+passed_by='__attribute__((weak)) int MPIDI_GLEX_unreachable(MPIR_Win *, MPIDI_RMA_Target_t *); if (MPIDI_GLEX_unreachable && MPIDI_GLEX_unreachable(win_ptr, target)) continue;'
+meets='MPI_INT, MPI_SUM, win_ptr->comm_ptr,'
+met='__attribute__((weak)) int MPIDI_GLEX_met(MPIR_Win *, int); if (MPIDI_GLEX_met) mpi_errno = MPIDI_GLEX_met(win_ptr, mpi_errno);'
+reads='(*req)->dev.rma_target_ptr = target;'
+expects='__attribute__((weak)) void MPIDI_GLEX_expects(MPIR_Win *, MPIDI_RMA_Target_t *, MPIR_Request *); if (MPIDI_GLEX_expects) MPIDI_GLEX_expects(win_ptr, target, *req);'
+not_busy='fn_reentrance_check = FALSE; /* nor is it after an error */'
 in_use='(*win_ptr)->current_target_lock_data_bytes != 0 || (*win_ptr)->sync_request_cnt != 0) {'
 left='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted && MPIDI_GLEX_deserted(*win_ptr)) break;'
 waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
@@ -209,16 +225,18 @@ hook_collectives()
 	changed=$((changed + 1))
 }
 
-# insert before|after TEXT LINE FILE: where FILE has TEXT
+# insert before|after TEXT LINE FILE [FUNCTION]: where FILE, or FUNCTION in it, has TEXT
 insert()
 {
 	if grep -qF "$3" "$4" || ! grep -qF "$2" "$4"; then
 		return
 	fi
-	awk -v where="$1" -v text="$2" -v line="$3" -v b="$begin" -v e="$end" '
-		where == "before" && index($0, text) { printf "\n%s\n%s\n%s\n", b, line, e }
+	awk -v where="$1" -v text="$2" -v line="$3" -v in_it="${5-}" -v b="$begin" -v e="$end" '
+		/^[a-z].*\(/ { here = in_it != "" && index($0, in_it "(") }
+		{ found = index($0, text) && (in_it == "" || here) }
+		found && where == "before" { printf "\n%s\n%s\n%s\n", b, line, e }
 		{ print }
-		where == "after" && index($0, text) { printf "\n%s\n%s\n%s\n", b, line, e }
+		found && where == "after" { printf "\n%s\n%s\n%s\n", b, line, e }
 	' "$4" >"$4.glex-new"
 	mv "$4.glex-new" "$4"
 	changed=$((changed + 1))
@@ -321,6 +339,41 @@ mend_windows()
 	insert after "$in_use" "$left" "$win_c"
 }
 
+# Calls that complete what was done to others wait for a counter, too: for one target or for all.  (MPI_Win_wait
+# completes what others did.)
+mend_origins()
+{
+	for f in "$rma_sync_c" "$rma_progress_c"; do
+		if [ ! -f "$f" ] || grep -qF "$asks" "$f" || ! grep -qF "$completes" "$f"; then
+			continue
+		fi
+		awk -v text="$completes" -v line="$given_up" -v b="$begin" -v e="$end" '
+			/^[a-z].*\(/ { whom = /MPID_Win_wait\(/ ? "" : "NULL" }
+			/MPIDI_RMA_Target_t \*target = NULL;/ { whom = "target" }
+			index($0, text) && whom != "" {
+				asked = line
+				sub(/WHOM/, whom, asked)
+				printf "\n%s\n%s\n%s\n", b, asked, e
+			}
+			{ print }
+		' "$f" >"$f.glex-new"
+		mv "$f.glex-new" "$f"
+		changed=$((changed + 1))
+	done
+	if [ -f "$rma_sync_c" ] && [ "$(grep -cF "$meets" "$rma_sync_c")" = 1 ]; then
+		insert after "$meets" "$met" "$rma_sync_c"
+	fi
+	if [ -f "$mpidrma_h" ] && [ "$(grep -cF "$reads" "$mpidrma_h")" = 1 ]; then
+		insert after "$reads" "$expects" "$mpidrma_h"
+	fi
+	if [ -f "$rma_progress_c" ] && [ "$(grep -cF "$each_target" "$rma_progress_c")" = 1 ]; then
+		insert after "$each_target" "$passed_by" "$rma_progress_c"
+	fi
+	if [ -f "$rma_progress_c" ] && grep -qF 'static int fn_reentrance_check' "$rma_progress_c"; then
+		insert after 'fn_fail:' "$not_busy" "$rma_progress_c" issue_ops_target
+	fi
+}
+
 # A text longer than the caller's room is written past its end, and errors of dead ranks have long ones.
 mend_error_text()
 {
@@ -393,9 +446,13 @@ take_out()
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
-	for line in "$start_over" "$exposed" "$deserted"; do
+	for line in "$start_over" "$exposed" "$deserted" "$asks" "$met"; do
 		[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$line"
 	done
+	for line in "$asks" "$passed_by" "$not_busy"; do
+		[ ! -f "$rma_progress_c" ] || take_out_of "$rma_progress_c" "$line"
+	done
+	[ ! -f "$mpidrma_h" ] || take_out_of "$mpidrma_h" "$expects"
 	[ ! -f "$pmiserv_c" ] || take_out_of "$pmiserv_c" "$whoever_is_left"
 	[ ! -f "$launch_c" ] || take_out_of "$launch_c" "$not_of_ranks"
 	take_out_of "$errutil_c" "$full"
@@ -441,6 +498,8 @@ coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
 rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
+mpidrma_h=$mpich/src/mpid/ch3/include/mpidrma.h
+rma_progress_c=$mpich/src/mpid/ch3/src/ch3u_rma_progress.c
 pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
 [ -f "$pmiserv_c" ] || pmiserv_c=$mpich/src/pm/hydra/mpiexec/pmiserv_cb.c # MPICH 4.1
 launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
@@ -473,6 +532,7 @@ mend_schedules
 mend_steps
 mend_probes
 mend_windows
+mend_origins
 mend_truncation
 mend_fence
 mend_launcher

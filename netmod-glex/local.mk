@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_lend.c \
 	netmod-glex/glue/glex_lmt.c \
 	netmod-glex/glue/glex_lost.c \
+	netmod-glex/glue/glex_origin.c \
 	netmod-glex/glue/glex_pipe.c \
 	netmod-glex/glue/glex_poll.c \
 	netmod-glex/glue/glex_send.c \

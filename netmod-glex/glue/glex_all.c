@@ -22,6 +22,7 @@
 #include "glex_dyn.c"
 #include "glex_dead.c"
 #include "glex_lost.c"
+#include "glex_origin.c"
 #include "glex_target.c"
 #include "glex_send.c"
 #include "glex_lend.c"

@@ -109,6 +109,7 @@ struct MPID_nem_glex {
 	struct MPID_nem_glex_place *places; /* of the own group's ranks, since somebody has died */
 	int someone_lost;		    /* its error, of the last one */
 	MPL_time_t polled, idle_since;	    /* the last poll; when something came last */
+	int in_vain;			    /* nothing has for long, and somebody is lost */
 	uint64_t unexpected_max;	    /* bytes: glex_held.c; 0: no limit */
 	uint64_t fed;			    /* bytes since the last look at the unexpected messages, */
 	uint64_t look_at;		    /* and how many are worth another */
@@ -137,7 +138,7 @@ typedef struct {
 } MPID_nem_glex_vc_t;
 
 /* What the area of a request is that waits. */
-enum MPID_nem_glex_role { MPID_NEM_GLEX_ANY, MPID_NEM_GLEX_LMT, MPID_NEM_GLEX_FETCH };
+enum MPID_nem_glex_role { MPID_NEM_GLEX_ANY, MPID_NEM_GLEX_LMT, MPID_NEM_GLEX_FETCH, MPID_NEM_GLEX_READ };
 
 /* A request that ends by a packet of a peer. */
 struct MPID_nem_glex_wait {
@@ -271,8 +272,15 @@ void MPID_nem_glex_await(MPIDI_VC_t *vc, MPIR_Request *req, enum MPID_nem_glex_r
 void MPID_nem_glex_await_no_more(MPIR_Request *req);
 void MPID_nem_glex_await_nothing(void);
 void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why);
-int MPID_nem_glex_lost_wait(int done);
+int MPID_nem_glex_lost_poll(int done, int in_blocking_poll);
+void MPID_nem_glex_end(MPIR_Request *req, int error);
+
+/* ---- glex_origin.c ------------------------------------------------------- */
+
+int MPID_nem_glex_read_over(MPIR_Request *req);
 void MPID_nem_glex_op_unsent(MPIR_Request *sreq);
+void MPID_nem_glex_end_unsent_ops(void);
+void MPID_nem_glex_end_meetings(void);
 
 /* ---- glex_target.c ------------------------------------------------------- */
 

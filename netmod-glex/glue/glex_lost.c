@@ -11,13 +11,14 @@
  *      GETs                               likewise
  *      rendezvous whose next packet
  *      was to come from the peer,
- *      synchronous sends                  here, from a list
+ *      synchronous sends, and what
+ *      one-sided operations read          here, from a list
  *      a message half received            here
  *      receives posted for the peer       by CH3
  *      receives from any source, if the
  *      communicator has the peer in it    by CH3, which looks at that while it waits
- *      one-sided operations               the call that waits for them, here
- *      what others do to a window         where it is waited for: glex_target.c
+ *      one-sided operations               where they are waited for: glex_origin.c
+ *      what others do to a window         likewise: glex_target.c
  *      probes                             where they wait: install-into.sh
  *      what else has no request           here, if errors are fatal: nobody knows of it
  *
@@ -27,8 +28,6 @@
  *     cancelled, of whose end CH3 tells nobody.
  */
 #include "glex_impl.h"
-
-#include "mpid_rma_types.h"
 
 #include <stdio.h>
 
@@ -110,6 +109,8 @@ static int MPID_nem_glex_wait_over(MPIR_Request *req)
 	MPIR_Request *found;
 
 	MPID_nem_glex_wait_unlink(wait);
+	if (wait->role == MPID_NEM_GLEX_READ)
+		return MPID_nem_glex_read_over(req);
 	MPID_nem_glex_give_back(wait);
 	if (!MPID_nem_lmt_rtsq_empty(wait->vc->ch.lmt_rts_queue))
 		MPID_nem_lmt_rtsq_search_remove(&wait->vc->ch.lmt_rts_queue, req->handle, &found);
@@ -152,7 +153,7 @@ void MPID_nem_glex_await_nothing(void)
 
 /* ---- what ends ----------------------------------------------------------- */
 
-static void MPID_nem_glex_end(MPIR_Request *req, int error)
+void MPID_nem_glex_end(MPIR_Request *req, int error)
 {
 	req->status.MPI_ERROR = error;
 	MPIR_cc_set(req->cc_ptr, 1); /* a synchronous send counts two things */
@@ -215,194 +216,6 @@ static void MPID_nem_glex_end_any_source(MPIDI_VC_t *vc)
 	MPIR_Group_release(world);
 }
 
-/* ---- one-sided operations -------------------------------------------------- */
-
-/* Visits every target of one-sided operations whose process is lost, until visit returns an error. */
-static int MPID_nem_glex_each_lost(MPIR_Win *list,
-				   int (*visit)(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc))
-{
-	int i, mpi_errno = MPI_SUCCESS;
-	MPIDI_RMA_Target_t *target;
-	MPIDI_VC_t *vc;
-	MPIR_Win *win;
-
-	for (win = list; win; win = win->next) {
-		for (i = 0; i < win->num_slots; i++) {
-			for (target = win->slots[i].target_list_head; target; target = target->next) {
-				MPIDI_Comm_get_vc(win->comm_ptr, target->target_rank, &vc);
-				if (vc->state == MPIDI_VC_STATE_MORIBUND)
-					mpi_errno = visit(win, target, vc);
-				if (mpi_errno != MPI_SUCCESS)
-					return mpi_errno;
-			}
-		}
-	}
-	return MPI_SUCCESS;
-}
-
-/* Requests of the program for operations that still wait to be sent (MPI_Rput and others).  Returns how many. */
-static int MPID_nem_glex_end_ops(MPIDI_RMA_Op_t *list, MPIDI_VC_t *vc)
-{
-	MPIDI_RMA_Op_t *op;
-	int n = 0;
-
-	for (op = list; op; op = op->next) {
-		MPIR_Request *req = op->ureq;
-
-		if (!req)
-			continue;
-		op->ureq = NULL; /* the operation stays for the call that completes the epoch */
-		MPID_nem_glex_end(req, MPID_nem_glex_comm_error(vc));
-		n++;
-	}
-	return n;
-}
-
-static int MPID_nem_glex_in_pscw(const MPIR_Win *win)
-{
-	return win->states.access_state == MPIDI_RMA_PSCW_ISSUED || win->states.access_state == MPIDI_RMA_PSCW_GRANTED;
-}
-
-static int MPID_nem_glex_in_fence(const MPIR_Win *win)
-{
-	return win->states.access_state == MPIDI_RMA_FENCE_ISSUED ||
-	       win->states.access_state == MPIDI_RMA_FENCE_GRANTED;
-}
-
-/*
- * A packet of an operation could not be sent.  To CH3 the end of its request is that of the operation, and an
- * epoch of MPI_Win_fence or MPI_Win_start waits for no more: there something is missing, until it is seen who is
- * lost.  Other epochs end with an acknowledgement.
- */
-void MPID_nem_glex_op_unsent(MPIR_Request *sreq)
-{
-	MPIDI_RMA_Target_t *target = sreq->dev.rma_target_ptr;
-	MPIR_Request *ureq;
-	MPIR_Win *win;
-
-	if (sreq->dev.request_completed_cb != MPIDI_CH3_Req_handler_rma_op_complete || !target)
-		return;
-	MPIR_Win_get_ptr(sreq->dev.source_win_handle, win);
-	if (MPID_nem_glex_in_pscw(win) || MPID_nem_glex_in_fence(win)) {
-		win->outstanding_acks++;
-		target->sync.outstanding_acks++;
-	}
-	if (sreq->dev.request_handle == MPI_REQUEST_NULL)
-		return;
-	MPIR_Request_get_ptr(sreq->dev.request_handle, ureq);
-	ureq->status.MPI_ERROR = sreq->status.MPI_ERROR;
-}
-
-/* No acknowledgement will come, and nothing be sent.  Returns how many requests have ended with an error. */
-static int MPID_nem_glex_no_acks(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
-{
-	win->outstanding_acks -= target->sync.outstanding_acks;
-	target->sync.outstanding_acks = 0;
-	target->num_pkts_wait_for_local_completion = 0;
-	return MPID_nem_glex_end_ops(target->pending_net_ops_list_head, vc) +
-	       MPID_nem_glex_end_ops(target->pending_user_ops_list_head, vc);
-}
-
-/*
- * It has just been lost, and something was to come from it.  Who completes that later
- * has to send to it first, and gets an error so.  (A fence has one: it is collective.)
- * If it was for requests they have the error, and no other call is to get one too; where
- * a group was named, MPI_Win_complete gets it, which may wait just now.
- */
-static int MPID_nem_glex_lost_amidst(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
-{
-	int completed, waits = target->sync.sync_flag != MPIDI_RMA_SYNC_NONE;
-
-	if (MPID_nem_glex_in_fence(win))
-		return MPI_SUCCESS;
-	if (!target->sync.outstanding_acks && !target->num_pkts_wait_for_local_completion)
-		return MPI_SUCCESS;
-	completed = MPID_nem_glex_no_acks(win, target, vc);
-	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
-	target->num_ops_flush_not_issued = 1;
-	if (MPID_nem_glex_in_pscw(win))
-		return target->win_complete_flag ? MPID_nem_glex_comm_error(vc) : MPI_SUCCESS;
-	return completed && !waits ? MPI_SUCCESS : MPID_nem_glex_comm_error(vc);
-}
-
-/* Whoever ended the epoch there had only that to send, and got an error for it. */
-static int MPID_nem_glex_has_told(const MPIDI_RMA_Target_t *target)
-{
-	return target->access_state == MPIDI_RMA_LOCK_GRANTED && !target->pending_net_ops_list_head &&
-	       !target->pending_user_ops_list_head;
-}
-
-/* A call waits for what cannot be; or has had its error, of which only the wait for an acknowledgement is left. */
-static int MPID_nem_glex_lost_since(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc)
-{
-	int told = target->sync.sync_flag == MPIDI_RMA_SYNC_NONE || MPID_nem_glex_has_told(target);
-
-	target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
-	if (told) {
-		MPID_nem_glex_no_acks(win, target, vc);
-		return MPI_SUCCESS;
-	}
-	return MPID_nem_glex_comm_error(vc);
-}
-
-static int MPID_nem_glex_lost_windows(int (*visit)(MPIR_Win *win, MPIDI_RMA_Target_t *target, MPIDI_VC_t *vc))
-{
-	int mpi_errno = MPID_nem_glex_each_lost(MPIDI_RMA_Win_active_list_head, visit);
-
-	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_each_lost(MPIDI_RMA_Win_inactive_list_head, visit) : mpi_errno;
-}
-
-/*
- * CH3 does not know for whom a call waits that completes one-sided operations, only
- * what is missing at each target.  An error of the progress engine ends the call.
- */
-static int MPID_nem_glex_lost_rma(void)
-{
-	return MPID_nem_glex_lost_windows(MPID_nem_glex_lost_since);
-}
-
-/* Somebody of the window's is lost. */
-static MPIDI_VC_t *MPID_nem_glex_lost_member(const MPIR_Win *win)
-{
-	MPIDI_VC_t *vc;
-	int i;
-
-	for (i = 0; i < win->comm_ptr->local_size; i++) {
-		MPIDI_Comm_get_vc(win->comm_ptr, i, &vc);
-		if (vc->state == MPIDI_VC_STATE_MORIBUND)
-			return vc;
-	}
-	return NULL;
-}
-
-/*
- * A call waits, and has done so for long, for a lock that a process has which lives no more, by all
- * appearances: whose it is nobody knows.  It may be called again.
- */
-static int MPID_nem_glex_lost_lock(MPIR_Win *list)
-{
-	MPIDI_RMA_Target_t *target;
-	MPIDI_VC_t *vc;
-	MPIR_Win *win;
-	int i;
-
-	for (win = list; win; win = win->next) {
-		for (i = 0; i < win->num_slots; i++) {
-			for (target = win->slots[i].target_list_head; target; target = target->next) {
-				if (target->access_state != MPIDI_RMA_LOCK_ISSUED ||
-				    target->sync.sync_flag == MPIDI_RMA_SYNC_NONE)
-					continue;
-				vc = MPID_nem_glex_lost_member(win);
-				if (!vc)
-					break;
-				target->sync.sync_flag = MPIDI_RMA_SYNC_NONE;
-				return MPID_nem_glex_comm_error(vc);
-			}
-		}
-	}
-	return MPI_SUCCESS;
-}
-
 /* ---- what nobody knows of ------------------------------------------------ */
 
 #define MPID_NEM_GLEX_VAIN_SECONDS 1.0
@@ -451,17 +264,27 @@ int MPIDI_GLEX_vain(int source, MPIR_Comm *comm)
 				    "**comm_fail", "**comm_fail %d", source);
 }
 
-/* A call waits, and somebody is lost; done: something has come. */
-int MPID_nem_glex_lost_wait(int done)
+/*
+ * A poll since somebody is lost; done: something has come.  Where nothing has for a while, who waits looks whether
+ * what it waits for can be (glex_origin.c).
+ */
+int MPID_nem_glex_lost_poll(int done, int in_blocking_poll)
 {
-	int mpi_errno = MPID_nem_glex_lost_rma();
+	int in_vain = MPID_nem_glex.in_vain;
 
-	if (mpi_errno != MPI_SUCCESS || !MPID_nem_glex_waits_long(done))
-		return mpi_errno;
+	MPID_nem_glex_end_unsent_ops();
+	if (!in_blocking_poll)
+		return MPI_SUCCESS;
+	MPID_nem_glex.in_vain = MPID_nem_glex_waits_long(done);
+	if (!MPID_nem_glex.in_vain)
+		return MPI_SUCCESS;
 	if (MPID_nem_glex_errors_are_fatal())
 		return MPID_nem_glex.someone_lost;
-	mpi_errno = MPID_nem_glex_lost_lock(MPIDI_RMA_Win_active_list_head);
-	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_lost_lock(MPIDI_RMA_Win_inactive_list_head) : mpi_errno;
+	if (!in_vain) {
+		MPID_nem_glex_end_meetings();
+		MPIDI_CH3_Progress_signal_completion();
+	}
+	return MPI_SUCCESS;
 }
 
 /* ---- the end of it ------------------------------------------------------- */
@@ -481,7 +304,6 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 	MPID_nem_glex_unqueue_locks(vc);
 	MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));
 	MPID_nem_glex_end_any_source(vc);
-	MPID_nem_glex_note(MPID_nem_glex_lost_windows(MPID_nem_glex_lost_amidst));
 	MPID_nem_glex.someone_lost = error;
 	MPIDI_CH3_Progress_signal_completion(); /* who waits without a request has to look */
 }

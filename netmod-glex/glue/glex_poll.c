@@ -98,8 +98,8 @@ static __attribute__((noinline)) int MPID_nem_glex_after(int done, int in_blocki
 		MPID_nem_glex_lmt_retry();
 	if (unlikely(MPID_nem_glex.fetch_waiting != NULL))
 		MPID_nem_glex_fetch_retry();
-	if (unlikely(MPID_nem_glex.someone_lost && in_blocking_poll))
-		MPID_nem_glex_note(MPID_nem_glex_lost_wait(done));
+	if (unlikely(MPID_nem_glex.someone_lost))
+		MPID_nem_glex_note(MPID_nem_glex_lost_poll(done, in_blocking_poll));
 	if (unlikely(MPID_nem_glex.error != MPI_SUCCESS)) {
 		mpi_errno = MPID_nem_glex.error;
 		MPID_nem_glex.error = MPI_SUCCESS;

@@ -3,7 +3,7 @@
  * glex_target.c - our windows, and those who write to them: one of them is lost.
  *
  * What was coming from it is dropped, and the locks that it waits for are another's turn; of a lock
- * that it has CH3 does not know who has it (glex_lost.c ends the waits for it).
+ * that it has CH3 does not know who has it (glex_origin.c ends the waits for it).
  *
  * CH3 counts what others have not ended yet (at_completion_counter), and does not know who.  Where it waits
  * for that it asks here (install-into.sh), over any netmod; an error ends the call.

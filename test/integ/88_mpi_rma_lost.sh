@@ -9,7 +9,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/mpi.sh
 . "$src/test/lib/mpi.sh"
 need_mpi
-compile_mpi rma_lost "$src/test/mpi/rma_lost.c"
+compile_mpi rma_lost "$src/test/mpi/rma_lost.c" -pthread
 
 # lost CALL VARIABLE=VALUE...; with a host name of its own for each, or hydra ends them all with the first
 lost() {
@@ -21,11 +21,12 @@ lost() {
 	result $? "$call${1:+, $1}"
 }
 
-for call in wait wait_done wait_amidst test post start complete fence fence_half unlock unlock_all flush \
-	flush_local flush_all flush_local_all lock_held lock_queued later free; do
+for call in wait wait_done wait_amidst test post start complete fence fence_half fence_to fences unlock \
+	unlock_all flush flush_local flush_all flush_local_all lock_held lock_own lock_queued later later_get thread \
+	free; do
 	lost $call GLEX_MPI_CHANNEL=auto
 done
-for call in wait_amidst complete fence_half unlock flush_all free; do
+for call in wait_amidst complete fence_half fence_to fences unlock flush_all later_get free; do
 	lost $call GLEX_MPI_CHANNEL=sr GLEX_REORDER=16
 	lost $call GLEX_MPI_CHANNEL=er GLEX_MPI_RMA_COPY_MAX=64M
 done

@@ -4,6 +4,7 @@
  * who need it MPIX_ERR_PROC_FAILED, soon, and those who do not nothing; then both go on.
  */
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +41,24 @@ static void die_soon(void)
 	ualarm(30 * 1000, 0);
 }
 
+/* While others need it to look into MPI. */
+static void die_polling(void)
+{
+	int flag;
+
+	die_soon();
+	for (;;)
+		MPI_Iprobe(0, 9, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+}
+
 static int put(int target)
 {
 	return MPI_Put(buf, PART, MPI_CHAR, target, 0, PART, MPI_CHAR, win);
+}
+
+static int get(int target)
+{
+	return MPI_Get(buf, PART, MPI_CHAR, target, 0, PART, MPI_CHAR, win);
 }
 
 static int post(int n, const int *ranks)
@@ -168,9 +184,7 @@ static int case_complete(void)
 
 	if (rank == 2) {
 		post(1, alive);
-		die_soon();
-		for (;;)
-			MPI_Iprobe(0, 9, MPI_COMM_WORLD, &i, MPI_STATUS_IGNORE);
+		die_polling();
 	}
 	if (rank == 1)
 		return MPIX_ERR_PROC_FAILED;
@@ -205,15 +219,40 @@ static int case_fence_half(void)
 	return error != MPI_SUCCESS ? error : MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
 }
 
+/* Nothing has come from it. */
+static int case_fence_to(void)
+{
+	int error = MPI_Win_fence(0, win), x;
+
+	if (rank == 2)
+		die_polling();
+	for (x = 0; error == MPI_SUCCESS && x < 100; x++)
+		error = put(2);
+	return error == MPI_SUCCESS ? MPI_Win_fence(MPI_MODE_NOSUCCEED, win) : error;
+}
+
+/* In whichever step of one of many, among puts to it and from it. */
+static int case_fences(void)
+{
+	int error = MPI_Win_fence(0, win), i;
+
+	if (rank == 2)
+		die_soon();
+	while (error == MPI_SUCCESS) {
+		for (i = 0; error == MPI_SUCCESS && i < 4; i++)
+			error = put((rank + 1 + i % 2) % 3);
+		if (error == MPI_SUCCESS)
+			error = MPI_Win_fence(0, win);
+	}
+	return error;
+}
+
 static int passive(int (*flush)(int, MPI_Win), int (*flush_all)(MPI_Win), int all)
 {
-	int error, x;
+	int error;
 
-	if (rank == 2) {
-		die_soon();
-		for (;;)
-			MPI_Iprobe(0, 9, MPI_COMM_WORLD, &x, MPI_STATUS_IGNORE);
-	}
+	if (rank == 2)
+		die_polling();
 	if (rank == 1)
 		return MPIX_ERR_PROC_FAILED;
 	error = all ? MPI_Win_lock_all(0, win) : MPI_Win_lock(MPI_LOCK_SHARED, 2, 0, win);
@@ -283,6 +322,26 @@ static int case_lock_held(void)
 	return error != MPI_SUCCESS ? error : MPI_Win_unlock(1, win);
 }
 
+/* The same where the lock is that of who waits. */
+static int case_lock_own(void)
+{
+	int error, x;
+
+	if (rank == 0)
+		return MPIX_ERR_PROC_FAILED;
+	if (rank == 2) {
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+		put(1);
+		MPI_Win_flush(1, win);
+		MPI_Send(&rank, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+		sleep(1);
+		die();
+	}
+	MPI_Recv(&x, 1, MPI_INT, 2, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+	return error != MPI_SUCCESS ? error : MPI_Win_unlock(1, win);
+}
+
 /* It dies while it waits for a lock: others have their turn. */
 static int case_lock_queued(void)
 {
@@ -317,16 +376,13 @@ static int case_lock_queued(void)
 	return MPI_SUCCESS;
 }
 
-/* It dies while others talk: they learn of it where they end what they wrote to it. */
-static int case_later(void)
+/* It dies while others talk: they learn of it where they end what they wrote to it, or read of it. */
+static int later(int (*move)(int target))
 {
 	int error, x;
 
-	if (rank == 2) {
-		die_soon();
-		for (;;)
-			MPI_Iprobe(0, 9, MPI_COMM_WORLD, &x, MPI_STATUS_IGNORE);
-	}
+	if (rank == 2)
+		die_polling();
 	if (rank == 1) {
 		sleep(1);
 		check(MPI_Send(&rank, 1, MPI_INT, 0, 1, MPI_COMM_WORLD) == MPI_SUCCESS, "a message cannot be sent");
@@ -334,10 +390,59 @@ static int case_later(void)
 	}
 	MPI_Win_lock_all(0, win);
 	for (x = 0; x < 100; x++)
-		put(2);
+		move(2);
 	error = MPI_Recv(&x, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	check(error == MPI_SUCCESS, "a receive has an error that is another's");
+	check(put(1) == MPI_SUCCESS && MPI_Win_flush(1, win) == MPI_SUCCESS, "nor does a flush to who lives");
 	return MPI_Win_unlock_all(win);
+}
+
+static int case_later(void)
+{
+	return later(put);
+}
+
+static int case_later_get(void)
+{
+	return later(get);
+}
+
+/* Of two threads the error is that one's whose wait is in vain. */
+static void *flushes(void *error)
+{
+	int *e = error;
+
+	*e = MPI_SUCCESS;
+	while (*e == MPI_SUCCESS) {
+		*e = put(2);
+		if (*e == MPI_SUCCESS)
+			*e = MPI_Win_flush(2, win);
+	}
+	return NULL;
+}
+
+static int case_thread(void)
+{
+	int error, x, k;
+	pthread_t thread;
+
+	if (rank == 2)
+		die_polling();
+	if (rank == 1) {
+		for (k = 0; k < 100; k++) {
+			usleep(1000);
+			check(MPI_Send(&k, 1, MPI_INT, 0, 1, MPI_COMM_WORLD) == MPI_SUCCESS,
+			      "a message cannot be sent");
+		}
+		return MPIX_ERR_PROC_FAILED;
+	}
+	MPI_Win_lock(MPI_LOCK_SHARED, 2, 0, win);
+	check(pthread_create(&thread, NULL, flushes, &error) == 0, "no thread");
+	for (k = 0; k < 100; k++)
+		check(MPI_Recv(&x, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS && x == k,
+		      "a receive has an error that is another's");
+	pthread_join(thread, NULL);
+	return error;
 }
 
 /* It dies in the middle of writing; then everybody wants to end the window. */
@@ -361,10 +466,11 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } cases[] = {
-	CASE(wait),	  CASE(wait_done),   CASE(wait_amidst), CASE(test),	  CASE(post),
-	CASE(start),	  CASE(complete),    CASE(fence),	CASE(fence_half), CASE(unlock),
-	CASE(unlock_all), CASE(flush),	     CASE(flush_local), CASE(flush_all),  CASE(flush_local_all),
-	CASE(lock_held),  CASE(lock_queued), CASE(later),	CASE(free),
+	CASE(wait),	 CASE(wait_done),	CASE(wait_amidst), CASE(test),	     CASE(post),
+	CASE(start),	 CASE(complete),	CASE(fence),	   CASE(fence_half), CASE(fence_to),
+	CASE(fences),	 CASE(unlock),		CASE(unlock_all),  CASE(flush),	     CASE(flush_local),
+	CASE(flush_all), CASE(flush_local_all), CASE(lock_held),   CASE(lock_own),   CASE(lock_queued),
+	CASE(later),	 CASE(later_get),	CASE(thread),	   CASE(free),
 };
 
 int main(int argc, char **argv)
@@ -373,7 +479,8 @@ int main(int argc, char **argv)
 	char text[MPI_MAX_ERROR_STRING];
 	size_t i;
 
-	MPI_Init(&argc, &argv);
+	MPI_Init_thread(&argc, &argv, argc > 1 && !strcmp(argv[1], "thread") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+			&x);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	buf = calloc(1, BYTES);
 	MPI_Alloc_mem(BYTES, MPI_INFO_NULL, &mem);
