@@ -291,7 +291,7 @@ static void glexch_read_last_words(struct glexch *ch)
 	int i;
 
 	for (i = 0; i < GLEXCH_LAST_WORDS; i++)
-		if (!(ch->ers && glexch_er_poll(ch)) && !glexch_poll_mps(ch, &mp))
+		if (!glexch_er_poll(ch, ch->ers) && !glexch_poll_mps(ch, &mp))
 			break;
 }
 
@@ -384,7 +384,7 @@ static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glex
 	int n;
 
 	ch->depth++;
-	n = ch->ers && mp->ret != GLEX_SUCCESS ? glexch_er_poll(ch) : 0;
+	n = mp->ret != GLEX_SUCCESS ? glexch_er_poll(ch, ch->ers) : 0;
 	n += glexch_poll_mps(ch, mp);
 	if (glexch_expects_events(ch))
 		n += glexch_poll_events(ch);
@@ -403,14 +403,14 @@ static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glex
 	return n;
 }
 
-/* A round that only looks at the rings, in which something seems to be. */
-static inline int glexch_er_round(struct glexch *ch)
+/* A round that only looks at the rings, from the one in which something seems to be. */
+static inline int glexch_er_round(struct glexch *ch, struct glexch_er *er)
 {
 	int n;
 
 	ch->depth++;
 	ch->tick++;
-	n = glexch_er_poll(ch);
+	n = glexch_er_poll(ch, er);
 	glexch_round_end(ch);
 	return n;
 }
@@ -426,18 +426,30 @@ static inline int glexch_is_busy(const struct glexch *ch)
 	return (lists | counts) != 0 || !((ch->tick + 1) & GLEXCH_EVENT_MASK);
 }
 
-int glexch_progress(struct glexch *ch)
+int glexch_linger(struct glexch *ch, uint32_t looks)
 {
 	struct glexch_arrival mp;
+	struct glexch_er *er;
 
 	mp.ret = GLEX_NO_MP;
 	if (glexch_is_busy(ch))
 		return glexch_round(ch, &mp);
-	if (glexch_er_has(ch))
-		return ch->tick & GLEXCH_ER_ROUNDS ? glexch_er_round(ch) : glexch_round(ch, &mp);
-	glexch_look(ch, &mp);
-	if (mp.ret != GLEX_NO_MP)
-		return glexch_round(ch, &mp);
+	for (;;) {
+		er = glexch_er_next(ch);
+		if (er)
+			return ch->tick & GLEXCH_ER_ROUNDS ? glexch_er_round(ch, er) : glexch_round(ch, &mp);
+		glexch_look(ch, &mp);
+		if (mp.ret != GLEX_NO_MP)
+			return glexch_round(ch, &mp);
+		if (looks-- == 0)
+			break;
+		glexch_relax();
+	}
 	ch->tick++;
 	return 0;
+}
+
+int glexch_progress(struct glexch *ch)
+{
+	return glexch_linger(ch, 0);
 }

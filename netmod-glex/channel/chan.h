@@ -151,6 +151,19 @@ void glexch_close(struct glexch *ch);
  */
 int glexch_progress(struct glexch *ch);
 
+/* The same for who has nothing else to do: looks so many times more, if nothing is there, before it returns. */
+int glexch_linger(struct glexch *ch, uint32_t looks);
+
+/* The peer may be on the other half of this core: it goes on the faster the less this one does. */
+static inline void glexch_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
 /* Nothing is queued, no block is with a peer, no GET is under way. */
 int glexch_quiet(const struct glexch *ch);
 

@@ -319,7 +319,8 @@ struct glexch_er {
 	struct glexch_er *next;
 	struct glexch_conn *conn;
 	enum glexch_er_state state;
-	uint32_t lines; /* of a ring here, tail and all */
+	uint32_t lines;	 /* of a ring here, tail and all; those of the peer are as long */
+	uint32_t starts; /* where records may begin: glexch_er_starts */
 	uint8_t *rx_ring;
 	uint8_t *tx_copy; /* of the ring of the peer, as far as it has been written; NULL: not needed */
 	uint64_t rx_mark; /* that the next record here must have */
@@ -583,7 +584,7 @@ static inline uint32_t glexch_er_starts(uint32_t lines)
 /* As far as is known, half of the ring of the peer is written and not read. */
 static inline int glexch_er_is_half_full(const struct glexch_er *er)
 {
-	return er->tx_free < glexch_er_starts(er->tx_lines) / 2;
+	return er->tx_free < er->starts / 2;
 }
 
 static inline int glexch_er_usable(const struct glexch_conn *conn)
@@ -600,21 +601,24 @@ static inline uint32_t glexch_er_word(const struct glexch_er *er)
 	return (uint32_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
 }
 
-/* What may be the next record has come into some ring, or lines that are waited for: glexch_er_poll finds out. */
-static inline int glexch_er_has(const struct glexch *ch)
+/* What may be its next record has come, or lines that are waited for: glexch_er_poll finds out. */
+static inline int glexch_er_may_have(const struct glexch_er *er)
 {
-	const struct glexch_er *er;
+	const void *at = er->rx_ring + er->rx_line * GLEXCH_LINE;
 
-	for (er = ch->ers; er; er = er->next) {
-		const void *at = er->rx_ring + er->rx_line * GLEXCH_LINE;
+	/* relaxed: only a guess */
+	return (er->conn && (uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq) ||
+	       (er->waits && glexch_er_word(er) != er->tx_read);
+}
 
-		/* relaxed: only a guess */
-		if (er->conn && (uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq)
-			return 1;
-		if (er->waits && glexch_er_word(er) != er->tx_read)
-			return 1;
-	}
-	return 0;
+/* The first ring of which that is so; NULL: none. */
+static inline struct glexch_er *glexch_er_next(const struct glexch *ch)
+{
+	struct glexch_er *er;
+
+	for (er = ch->ers; er && !glexch_er_may_have(er); er = er->next)
+		;
+	return er;
 }
 
 /* To be written soon.  As emu_want_line, which this library may not know. */
@@ -647,7 +651,7 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 			size_t len);
 int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words);
 enum glexch_step glexch_er_step(struct glexch_conn *conn, struct glexch_cursor *cur);
-int glexch_er_poll(struct glexch *ch);
+int glexch_er_poll(struct glexch *ch, struct glexch_er *from);
 int glexch_er_lines_due(const struct glexch_conn *conn);
 glex_ret_t glexch_er_return(struct glexch_conn *conn);
 

@@ -148,10 +148,10 @@ static uint32_t glexch_er_most(uint32_t lines)
 	return (glexch_er_tail(lines) - 1 - glexch_er_head_lines(GLEXCH_ER_INLINE)) * GLEXCH_LINE;
 }
 
-static uint32_t glexch_er_advance(uint32_t line, uint32_t n, uint32_t lines)
+static uint32_t glexch_er_advance(const struct glexch_er *er, uint32_t line, uint32_t n)
 {
 	line += n;
-	return line >= glexch_er_starts(lines) ? line - glexch_er_starts(lines) : line;
+	return line >= er->starts ? line - er->starts : line;
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -209,9 +209,9 @@ static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn 
 }
 
 /* Who owes so many lines returns them. */
-static inline uint32_t glexch_er_threshold(uint32_t lines)
+static inline uint32_t glexch_er_threshold(const struct glexch_er *er)
 {
-	return glexch_er_starts(lines) / 8;
+	return er->starts / 8;
 }
 
 /* Takes what the peer says it has read since.  Less than 0: it cannot have; glexch_er_poll fails the connection. */
@@ -219,7 +219,7 @@ static __attribute__((noinline)) int glexch_er_recount(struct glexch_er *er)
 {
 	uint32_t read = glexch_er_word(er), lines = read - er->tx_read;
 
-	if (lines > glexch_er_starts(er->tx_lines) - er->tx_free)
+	if (lines > er->starts - er->tx_free)
 		return -1;
 	er->tx_read = read;
 	er->tx_free += lines;
@@ -253,7 +253,7 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	conn->saw = 0;
 	conn->tx_seq++;
 	er->tx_mark += GLEXCH_ER_MARK_STEP;
-	er->tx_line = glexch_er_advance(er->tx_line, n, er->tx_lines);
+	er->tx_line = glexch_er_advance(er, er->tx_line, n);
 	er->tx_free -= n;
 	er->rx_seq = conn->rx_seq;
 	er->used++;
@@ -578,7 +578,7 @@ int glexch_er_lines_due(const struct glexch_conn *conn)
 {
 	const struct glexch_er *er = conn->er;
 
-	return er && er->rx_owed >= glexch_er_threshold(er->lines) && er->state == GLEXCH_ER_UP && !conn->draining &&
+	return er && er->rx_owed >= glexch_er_threshold(er) && er->state == GLEXCH_ER_UP && !conn->draining &&
 	       !conn->parted;
 }
 
@@ -603,7 +603,7 @@ static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct gl
 	uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
 	uint32_t lines = brief ? 1 : glexch_er_lines_in(w);
 
-	er->rx_line = glexch_er_advance(er->rx_line, lines, er->lines);
+	er->rx_line = glexch_er_advance(er, er->rx_line, lines);
 	er->rx_mark += GLEXCH_ER_MARK_STEP;
 	er->used++;
 	conn->rx_seq++;
@@ -655,14 +655,14 @@ static void glexch_er_look_for_lines(struct glexch_conn *conn)
 	}
 }
 
-/* Looks at all rings. */
-int glexch_er_poll(struct glexch *ch)
+/* Looks at the rings, from the given one on. */
+int glexch_er_poll(struct glexch *ch, struct glexch_er *from)
 {
 	uint32_t changes = ch->er_changes;
 	struct glexch_er *er;
 	int n = 0;
 
-	for (er = ch->ers; er; er = er->next) {
+	for (er = from; er; er = er->next) {
 		struct glexch_conn *conn = er->conn;
 
 		if (!conn || conn->delivering || (conn->slow & GLEXCH_SLOW_FAILED))

@@ -184,6 +184,7 @@ static struct glexch_er *glexch_er_make(struct glexch_conn *conn)
 	}
 	er->conn = conn;
 	er->lines = ch->er_lines;
+	er->starts = glexch_er_starts(er->lines);
 	er->rx_mark = glexch_some_number(er);
 	er->next = ch->ers;
 	ch->ers = er;
@@ -213,7 +214,7 @@ static int glexch_er_bind(struct glexch_er *er, const struct glexch_er_mp *mp)
 	er->tx_ring.v = mp->handle;
 	er->tx_mark = mp->mark;
 	er->tx_lines = mp->lines;
-	er->tx_free = glexch_er_starts(mp->lines);
+	er->tx_free = er->starts;
 	return mp->lines == er->lines;
 }
 

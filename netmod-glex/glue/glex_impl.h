@@ -96,6 +96,7 @@ struct MPID_nem_glex {
 	int rank;
 	int ranks_here; /* on this machine, as far as known */
 	int cpus;
+	int alone; /* there are no peers but those of the channel */
 	int idle;  /* polls in a row that found nothing */
 	int error; /* I3 */
 	intptr_t eager_max;

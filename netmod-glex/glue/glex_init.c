@@ -158,6 +158,7 @@ int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_
 	MPID_nem_glex.rank = pg_rank;
 	MPID_nem_glex.ranks_here = apart ? MPIR_Process.size : MPIR_Process.local_size;
 	MPID_nem_glex.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	MPID_nem_glex.alone = MPID_nem_mem_region.num_local == 1;
 	MPID_nem_glex_settings(&params);
 	params.ops = &MPID_nem_glex_ops;
 	params.key = GLEX_EP_MAKE_KEY(MPID_nem_glex_pg_hash(pg_p));

@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #define MPID_NEM_GLEX_IDLE_WAITS 20  /* idle polls before yielding: somebody waits */
+#define MPID_NEM_GLEX_LOOKS	 16  /* a third of a microsecond: what else there may be can wait as long */
 #define MPID_NEM_GLEX_IDLE_TESTS 200 /* the same for an application that looks in now and then */
 
 /* The next bytes of a VC's stream. */
@@ -58,24 +59,36 @@ int MPID_nem_glex_packet(struct glexch_conn *conn, void *hdr, size_t hdr_len, vo
 	return 1;
 }
 
-/* The peer may be on the other half of this core: it goes on the faster the less this one does. */
-static void MPID_nem_glex_relax(void)
+static int MPID_nem_glex_crowded(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ __volatile__("yield");
-#endif
+	return MPID_nem_glex.ranks_here > MPID_nem_glex.cpus;
 }
 
+/* One idle poll is that of a call which has just got what it waited for, as often as not: it goes on at once. */
 static void MPID_nem_glex_idle(int in_blocking_poll)
 {
 	int limit = in_blocking_poll ? MPID_NEM_GLEX_IDLE_WAITS : MPID_NEM_GLEX_IDLE_TESTS;
 
-	if (MPID_nem_glex.ranks_here <= MPID_nem_glex.cpus)
-		MPID_nem_glex_relax();
-	else if (++MPID_nem_glex.idle > limit)
-		sched_yield();
+	if (MPID_nem_glex_crowded()) {
+		if (++MPID_nem_glex.idle > limit)
+			sched_yield();
+	} else if (MPID_nem_glex.idle) {
+		glexch_relax();
+	} else {
+		MPID_nem_glex.idle = 1;
+	}
+}
+
+/*
+ * How often the channel is to look again before it says that nothing has come: by as much as MPICH's own loop takes
+ * what comes is found later.  Nobody else may be waited for: no rank that shares memory, no thread, nor what this
+ * poll does besides.
+ */
+static inline uint32_t MPID_nem_glex_looks(int in_blocking_poll)
+{
+	if (!in_blocking_poll || !MPID_nem_glex.idle || !MPID_nem_glex.alone || MPID_nem_glex.coll_busy)
+		return 0;
+	return MPIR_IS_THREADED || MPID_nem_glex_crowded() ? 0 : MPID_NEM_GLEX_LOOKS;
 }
 
 /* Something has come, or is to be done besides. */
@@ -115,7 +128,7 @@ fn_fail:
 int MPID_nem_glex_poll(int in_blocking_poll)
 {
 	const struct MPID_nem_glex *glex = &MPID_nem_glex;
-	int done = glexch_progress(glex->ch);
+	int done = glexch_linger(glex->ch, MPID_nem_glex_looks(in_blocking_poll));
 
 	if (unlikely(done < 0 || glex->fed >= glex->look_at ||
 		     ((uintptr_t)glex->coll_busy | (uintptr_t)glex->lmt_waiting | (uintptr_t)glex->fetch_waiting |
