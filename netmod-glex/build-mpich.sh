@@ -480,21 +480,22 @@ set_run_paths()
 # What the prefix has; the number grows when something else is done to it below.
 prefix_key()
 {
-	echo "$stage_key $prefix $glex_prefix 2"
+	echo "$stage_key $prefix $glex_prefix 3"
 }
 
 # Programs are linked to the hooks that tell libglex of memory that goes, before the C library: then
-# buffers that are used often are mapped by their peers.
+# buffers that are used often are mapped by their peers.  Also those that call none of them themselves:
+# compilers may leave out libraries that are not called.
 link_to_memhooks()
 {
-	local f where=''
+	local f where='' hooks='-Wl,--push-state,--no-as-needed -lglex-memhooks -Wl,--pop-state'
 	[ -e "$glex_prefix/lib/libglex-memhooks.so" ] || return 0
 	[ "$glex_prefix" = "$prefix" ] || where="-L$glex_prefix/lib -Wl,-rpath -Wl,$glex_prefix/lib "
 	for f in "$1"/bin/mpi* "$1"/lib/pkgconfig/mpich.pc; do
 		if [ ! -f "$f" ] || [ -L "$f" ] || ! grep -Iq . "$f"; then
 			continue
 		fi
-		sed -i "/-L[$]{*libdir/s| -lmpich | ${where}-lglex-memhooks -lmpich |" "$f"
+		sed -i "/-L[$]{*libdir/s| -lmpich | $where$hooks -lmpich |" "$f"
 	done
 }
 

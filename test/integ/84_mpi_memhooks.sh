@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # 84_mpi_memhooks.sh - an MPI program with libglex-memhooks.so preloaded: its
-# buffers come and go at the same addresses, and every byte arrives.
+# buffers come and go at the same addresses, and every byte arrives.  What mpicc
+# links has it anyway.
 # shellcheck source=test/lib/tap.sh
 . "${srcdir:-$(dirname "$0")/../..}/test/lib/tap.sh"
 # shellcheck source=test/lib/mpi.sh
@@ -26,4 +27,14 @@ run 2 -genv GLEX_ADOPT always -genv GLEX_PROMOTE_AFTER 2 -genv GLEX_ADOPT_MIN 8K
 result $? "2 ranks, whose buffers are adopted again and again"
 run 2 -genv GLEX_LOG_LEVEL info && grep -q "noticed by libglex-memhooks.so" "$work/out"
 result $? "the hooks are what tells of memory that goes"
+
+# One that calls none of the functions which are hooked.
+cat >"$work/calls_none.c" <<EOF
+#include <mpi.h>
+int main(void) { return MPI_Init(0, 0) || MPI_Finalize(); }
+EOF
+compile_mpi calls_none "$work/calls_none.c"
+mpirun_ 2 -genv GLEX_LOG_LEVEL info "$work/bin/calls_none" >"$work/out" 2>&1 &&
+	grep -q "noticed by libglex-memhooks.so" "$work/out"
+result $? "mpicc links every program to them"
 finish
