@@ -45,7 +45,7 @@ MPIR_CVAR_NOLOCAL=1
 MPIR_CVAR_NEMESIS_NETMOD=glex
 export MPIR_CVAR_NOLOCAL MPIR_CVAR_NEMESIS_NETMOD
 
-echo "1..6"
+echo "1..8"
 for example in pingpong halo; do
 	"$GLEX_PREFIX/bin/mpicc" -std=c11 -O2 -o "$work/$example" "$src/examples/mpi/$example.c" >"$work/out" 2>&1
 	result $? "mpi/$example.c is compiled"
@@ -56,4 +56,14 @@ for example in pingpong halo; do
 		result $status "mpi/$example with $ranks ranks"
 	done
 done
+
+# One of the ranks alone is run by a shell or a debugger, which stays.
+run_around()
+{
+	timeout -k 5 $limit_s "$GLEX_PREFIX/bin/mpiexec" "$@" >"$work/out" 2>&1 && grep -qx ok "$work/out"
+}
+run_around -n 1 sh -c "\"$work/pingpong\"; exit \$?" : -n 1 "$work/pingpong"
+result $? "mpi/pingpong, one rank in a shell"
+run_around -launcher fork -hosts a:1,b:1 -n 2 sh -c "sh -c '\"$work/pingpong\"; exit \$?'; exit \$?"
+result $? "mpi/pingpong, the ranks in two shells each, a proxy for either"
 exit $failed

@@ -5,8 +5,9 @@
  * Processes of one job must find the same one without having talked: the name
  * is an abstract socket made of the user and the job.  The job is GLEX_JOB, the
  * Slurm step, or under an MPI launcher the number of its mpiexec process, which
- * all ranks and all processes they spawn have as their parent's parent; without
- * any of them all programs of the user share one.
+ * started the proxy that all ranks of a machine, and all processes they spawn,
+ * descend from: as its children, or with shells, debuggers and the like between;
+ * without any of them all programs of the user share one.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,26 +26,72 @@
 
 extern char **environ;
 
-/* The parent of a process, from the kernel; 0 if it cannot be told. */
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], text[512], *after;
-	int fd, parent = 0;
-	ssize_t n;
+#define ANCESTORS_MAX 64
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+/* Up to size - 1 bytes of a file of /proc/PID, and a final 0.  How many; 0 if it cannot be read. */
+static size_t read_proc(pid_t pid, const char *file, char *text, size_t size)
+{
+	char path[64];
+	size_t len = 0;
+	ssize_t n = 1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	n = read(fd, text, sizeof(text) - 1);
+	while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
 	close(fd);
-	if (n <= 0)
+	text[len] = '\0';
+	return len;
+}
+
+/* The parent of a process, from the kernel; 0 if it cannot be told. */
+static pid_t parent_of(pid_t pid)
+{
+	char text[512], *after;
+	int parent = 0;
+
+	if (read_proc(pid, "stat", text, sizeof(text)) == 0)
 		return 0;
-	text[n] = '\0';
 	after = strrchr(text, ')'); /* the program's name may hold anything */
 	if (!after || sscanf(after, ") %*c %d", &parent) != 1)
 		return 0;
 	return parent;
+}
+
+/*
+ * The process was started as a rank, and what runs as the rank is below it: a shell, a debugger, a tracer.  A proxy
+ * has a rank too where mpiexec was started by a rank.
+ */
+static bool is_around_rank(pid_t pid)
+{
+	static const char rank[] = "PMI_RANK=";
+	size_t len, size = 256 << 10;
+	char name[64], *text, *at;
+	bool found = false;
+
+	if (read_proc(pid, "comm", name, sizeof(name)) == 0 || strstr(name, "pmi_proxy"))
+		return false;
+	text = malloc(size);
+	if (!text)
+		return false;
+	len = read_proc(pid, "environ", text, size);
+	for (at = text; !found && at < text + len; at += strlen(at) + 1)
+		found = strncmp(at, rank, sizeof(rank) - 1) == 0;
+	free(text);
+	return found;
+}
+
+/* The mpiexec that has started this rank; 0 if it cannot be told. */
+static pid_t launcher_of_rank(void)
+{
+	pid_t proxy = getppid();
+
+	for (int i = 0; i < ANCESTORS_MAX && proxy > 1 && is_around_rank(proxy); i++)
+		proxy = parent_of(proxy);
+	return parent_of(proxy);
 }
 
 /* Into job: what names this job, "" where nothing does. */
@@ -59,7 +106,7 @@ static void job_name(char *job, size_t size)
 	} else if (cfg->slurm_job_id[0]) {
 		snprintf(job, size, "-slurm%s.%s", cfg->slurm_job_id, cfg->slurm_step_id);
 	} else if (cfg->pmi_rank != GLEXI_CFG_UNSET) {
-		launcher = parent_of(getppid());
+		launcher = launcher_of_rank();
 		if (launcher > 1)
 			snprintf(job, size, "-mpi%d", (int)launcher);
 	}
