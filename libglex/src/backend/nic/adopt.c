@@ -82,7 +82,10 @@ static bool has_odd_flag(const char *flags, bool threads)
 	return threads && strstr(flags, " nh");
 }
 
-/* None of the mappings in [addr, end) has a flag that only smaps tells. */
+/*
+ * None of the mappings in [addr, end) has a flag that only smaps tells.  They come in the order of their addresses, and
+ * each costs the system a look at all its pages: what lies behind is not asked for.
+ */
 static bool is_even(uint64_t addr, uint64_t end, bool threads)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "re");
@@ -91,9 +94,11 @@ static bool is_even(uint64_t addr, uint64_t end, bool threads)
 	char line[4096 + 128];
 
 	while (even && fgets(line, sizeof(line), smaps)) {
-		if (sscanf(line, "%llx-%llx ", &from, &to) == 2)
-			inside = from < end && addr < to;
-		else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+		if (sscanf(line, "%llx-%llx ", &from, &to) == 2) {
+			if (from >= end)
+				break;
+			inside = addr < to;
+		} else if (inside && strncmp(line, "VmFlags:", 8) == 0)
 			even = !has_odd_flag(line + 8, threads);
 	}
 	if (smaps)
