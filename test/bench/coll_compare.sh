@@ -87,7 +87,8 @@ run_way()
 for n in $counts; do
 	round=1
 	while [ "$round" -le "$rounds" ]; do
-		for way in $ways; do
+		# shellcheck disable=SC2086 # words wanted
+		for way in $(turned "$round" $ways); do
 			progress "$n ranks, round $round of $rounds: $way"
 			run_way "$way" "$n" || exit 1
 		done

@@ -101,6 +101,21 @@ build_mpi_bench()
 		{ cat "$work/out" >&2; die "mpi_bench could not be built"; }
 }
 
+# turned ROUND WORD...: the words, in each round from the next of them on: what goes first may be slower for that
+turned()
+{
+	skip=$(($1 - 1))
+	shift
+	skip=$((skip % $#))
+	while [ "$skip" -gt 0 ]; do
+		first=$1
+		shift
+		set -- "$@" "$first"
+		skip=$((skip - 1))
+	done
+	echo "$@"
+}
+
 # What the machine gives just now, once a round
 measure_raw()
 {

@@ -121,7 +121,8 @@ measure()
 	round=1
 	while [ "$round" -le "$rounds" ]; do
 		measure_raw
-		for way in $ways; do
+		# shellcheck disable=SC2086 # words wanted
+		for way in $(turned "$round" $ways); do
 			progress "round $round of $rounds: $way"
 			run_way "$way" "$round"
 		done
