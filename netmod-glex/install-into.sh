@@ -20,8 +20,8 @@
 #                     windows wait for others, which asks glue/glex_target.c whether they will come;
 #                     MPI_Win_free goes on to where all learn of it
 #   src/ch3u_rma_sync.c, src/ch3u_rma_progress.c <- a line wherever calls wait that complete one-sided
-#                     operations, which asks glue/glex_origin.c whether what they wait for can come; one
-#                     where the collective step of a fence ends, the error of which it makes; one
+#                     operations, which asks glue/glex_origin.c whether what they wait for can come; two
+#                     where the collective step of a fence begins and ends, the error of which it makes; one
 #                     that passes by targets which are lost; one without which nothing is sent to anybody
 #                     any more once something could not be sent
 #   include/mpidrma.h <- a line that tells glue/glex_origin.c of requests for what is read
@@ -66,8 +66,10 @@ asks='MPIDI_GLEX_given_up(win_ptr,'
 given_up='__attribute__((weak)) int MPIDI_GLEX_given_up(MPIR_Win *, MPIDI_RMA_Target_t *); if (MPIDI_GLEX_given_up) { mpi_errno = MPIDI_GLEX_given_up(win_ptr, WHOM); MPIR_ERR_CHECK(mpi_errno); }'
 each_target='for (target = win_ptr->slots[idx].target_list_head; target != NULL; target = target->next) {'
 passed_by='__attribute__((weak)) int MPIDI_GLEX_unreachable(MPIR_Win *, MPIDI_RMA_Target_t *); if (MPIDI_GLEX_unreachable && MPIDI_GLEX_unreachable(win_ptr, target)) continue;'
-meets='MPI_INT, MPI_SUM, win_ptr->comm_ptr,'
-met='__attribute__((weak)) int MPIDI_GLEX_met(MPIR_Win *, int); if (MPIDI_GLEX_met) mpi_errno = MPIDI_GLEX_met(win_ptr, mpi_errno);'
+all_count='win_ptr->at_completion_counter += comm_size;'
+meets='struct MPID_nem_glex_meeting { struct MPID_nem_glex_meeting *next; MPIR_Win *win; } glex_meeting; __attribute__((weak)) void MPIDI_GLEX_meets(struct MPID_nem_glex_meeting *, MPIR_Win *); if (MPIDI_GLEX_meets) MPIDI_GLEX_meets(&glex_meeting, win_ptr);'
+marked='MPI_INT, MPI_SUM, win_ptr->comm_ptr,'
+met='__attribute__((weak)) int MPIDI_GLEX_met(struct MPID_nem_glex_meeting *, int); if (MPIDI_GLEX_met) mpi_errno = MPIDI_GLEX_met(&glex_meeting, mpi_errno);'
 reads='(*req)->dev.rma_target_ptr = target;'
 expects='__attribute__((weak)) void MPIDI_GLEX_expects(MPIR_Win *, MPIDI_RMA_Target_t *, MPIR_Request *); if (MPIDI_GLEX_expects) MPIDI_GLEX_expects(win_ptr, target, *req);'
 not_busy='fn_reentrance_check = FALSE; /* nor is it after an error */'
@@ -360,8 +362,10 @@ mend_origins()
 		mv "$f.glex-new" "$f"
 		changed=$((changed + 1))
 	done
-	if [ -f "$rma_sync_c" ] && [ "$(grep -cF "$meets" "$rma_sync_c")" = 1 ]; then
-		insert after "$meets" "$met" "$rma_sync_c"
+	if [ -f "$rma_sync_c" ] && [ "$(grep -cF "$all_count" "$rma_sync_c")" = 1 ] &&
+		[ "$(grep -cF "$marked" "$rma_sync_c")" = 1 ]; then
+		insert after "$all_count" "$meets" "$rma_sync_c"
+		insert after "$marked" "$met" "$rma_sync_c"
 	fi
 	if [ -f "$mpidrma_h" ] && [ "$(grep -cF "$reads" "$mpidrma_h")" = 1 ]; then
 		insert after "$reads" "$expects" "$mpidrma_h"
@@ -428,7 +432,7 @@ take_out()
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
 		take_out_of "$f" "$vain"
 	done
-	rm -rf "$netmod/glex"
+	rm -rf "$netmod/glex" "$stamp"
 	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
 		[ ! -f "$f" ] || take_out_of "$f" "$forgotten"
 	done
@@ -446,7 +450,7 @@ take_out()
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
-	for line in "$start_over" "$exposed" "$deserted" "$asks" "$met"; do
+	for line in "$start_over" "$exposed" "$deserted" "$asks" "$meets" "$met"; do
 		[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$line"
 	done
 	for line in "$asks" "$passed_by" "$not_busy"; do
@@ -461,8 +465,12 @@ take_out()
 # take_out_of FILE LINE
 take_out_of()
 {
-	grep -qF "$2" "$1" || return 0
-	# The lines from mark to mark and the empty line before them.
+	! grep -qF "$2" "$1" || take_out_all "$1"
+}
+
+# take_out_all FILE: the lines from mark to mark and the empty line before them
+take_out_all()
+{
 	awk -v b="$begin" -v e="$end" '
 		$0 == b { skipping = 1; held = 0; next }
 		skipping { if ($0 == e) skipping = 0; next }
@@ -472,6 +480,16 @@ take_out_of()
 		END { if (held) print "" }
 	' "$1" >"$1.glex-new"
 	mv "$1.glex-new" "$1"
+}
+
+# What another version of this script has put in goes first: its lines may be others.
+replace_another()
+{
+	self=$(cksum <"$0")
+	if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$self" ]; then
+		grep -rlF "$begin" "$mpich/src" | while read -r f; do take_out_all "$f"; done
+		echo "$self" >"$stamp"
+	fi
 }
 
 quiet=
@@ -511,6 +529,7 @@ wait_c=$mpich/src/mpi/request/request_impl.c
 errutil_c=$mpich/src/mpi/errhan/errutil.c
 gentran_c=$mpich/src/mpi/coll/transports/gentran/gentran_utils.c
 sched_c=$mpich/src/mpid/common/sched/mpidu_sched.c
+stamp=$netmod/.glex-installed
 changed=0
 
 check_source_tree
@@ -520,6 +539,7 @@ if [ -n "$remove" ]; then
 	exit 0
 fi
 check_own_sources
+replace_another
 copy_sources
 remove_stale
 append "$none_c" "$include"

@@ -111,6 +111,7 @@ struct MPID_nem_glex {
 	int someone_lost;		    /* its error, of the last one */
 	MPL_time_t polled, idle_since;	    /* the last poll; when something came last */
 	int in_vain;			    /* nothing has for long, and somebody is lost */
+	MPL_time_t looked;		    /* when all who wait were told to look, last */
 	uint64_t unexpected_max;	    /* bytes: glex_held.c; 0: no limit */
 	uint64_t fed;			    /* bytes since the last look at the unexpected messages, */
 	uint64_t look_at;		    /* and how many are worth another */

@@ -264,6 +264,20 @@ int MPIDI_GLEX_vain(int source, MPIR_Comm *comm)
 				    "**comm_fail", "**comm_fail %d", source);
 }
 
+/* Once a second while nothing comes: what waits may have begun to since. */
+static int MPID_nem_glex_is_time_to_look(int in_vain_before)
+{
+	MPL_time_t now;
+	double since;
+
+	MPL_wtime(&now);
+	MPL_wtime_diff(&MPID_nem_glex.looked, &now, &since);
+	if (in_vain_before && since < MPID_NEM_GLEX_VAIN_SECONDS)
+		return 0;
+	MPID_nem_glex.looked = now;
+	return 1;
+}
+
 /*
  * A poll since somebody is lost; done: something has come.  Where nothing has for a while, who waits looks whether
  * what it waits for can be (glex_origin.c).
@@ -280,7 +294,7 @@ int MPID_nem_glex_lost_poll(int done, int in_blocking_poll)
 		return MPI_SUCCESS;
 	if (MPID_nem_glex_errors_are_fatal())
 		return MPID_nem_glex.someone_lost;
-	if (!in_vain) {
+	if (MPID_nem_glex_is_time_to_look(in_vain)) {
 		MPID_nem_glex_end_meetings();
 		MPIDI_CH3_Progress_signal_completion();
 	}

@@ -19,6 +19,12 @@
 
 #include "mpid_rma_types.h"
 
+/* As install-into.sh declares it where MPI_Win_fence meets. */
+struct MPID_nem_glex_meeting {
+	struct MPID_nem_glex_meeting *next;
+	MPIR_Win *win;
+};
+
 static MPIDI_VC_t *MPID_nem_glex_target_vc(const MPIR_Win *win, const MPIDI_RMA_Target_t *target)
 {
 	MPIDI_VC_t *vc;
@@ -201,6 +207,18 @@ static int MPID_nem_glex_target_error(MPIR_Win *win, MPIDI_RMA_Target_t *target,
 	return MPID_nem_glex_lock_error(vc);
 }
 
+/* The epoch has failed: else CH3 would tell those who live that it has ended, in each round, for ever. */
+static int MPID_nem_glex_epoch_failed(MPIR_Win *win, int mpi_errno)
+{
+	MPIDI_RMA_Target_t *target;
+	int i;
+
+	for (i = 0; i < win->num_slots; i++)
+		for (target = win->slots[i].target_list_head; target; target = target->next)
+			target->win_complete_flag = 0;
+	return mpi_errno;
+}
+
 static int MPID_nem_glex_window_error(MPIR_Win *win)
 {
 	int i, mpi_errno = MPI_SUCCESS;
@@ -211,7 +229,7 @@ static int MPID_nem_glex_window_error(MPIR_Win *win)
 		for (target = win->slots[i].target_list_head; target; target = target->next) {
 			mpi_errno = MPID_nem_glex_target_error(win, target, 0);
 			if (mpi_errno != MPI_SUCCESS)
-				return mpi_errno;
+				return MPID_nem_glex_epoch_failed(win, mpi_errno);
 		}
 	}
 	if (!MPID_nem_glex.in_vain || !win->outstanding_locks)
@@ -231,43 +249,46 @@ int MPIDI_GLEX_given_up(MPIR_Win *win, MPIDI_RMA_Target_t *target)
 
 /* ---- where a fence meets -------------------------------------------------- */
 
-/* CH3 counts all members while they meet. */
-static int MPID_nem_glex_meets(const MPIR_Win *win)
-{
-	return win->states.exposure_state == MPIDI_RMA_NONE && win->at_completion_counter >= win->comm_ptr->local_size;
-}
+static struct MPID_nem_glex_meeting *MPID_nem_glex_meetings; /* each on the stack of its MPI_Win_fence */
 
-static void MPID_nem_glex_end_meetings_of(const MPIR_Win *list)
+/* The collective step of a fence begins. */
+void MPIDI_GLEX_meets(struct MPID_nem_glex_meeting *meeting, MPIR_Win *win);
+void MPIDI_GLEX_meets(struct MPID_nem_glex_meeting *meeting, MPIR_Win *win)
 {
-	const MPIR_Win *win;
-
-	for (win = list; win; win = win->next) {
-		if (!MPID_nem_glex_meets(win) || !MPID_nem_glex_lost_member(win))
-			continue;
-		MPID_THREAD_CS_ENTER(POBJ, MPIR_THREAD_POBJ_MSGQ_MUTEX);
-		MPID_nem_glex_note(MPIDI_CH3U_Clean_recvq(win->comm_ptr));
-		MPID_THREAD_CS_EXIT(POBJ, MPIR_THREAD_POBJ_MSGQ_MUTEX);
-	}
+	meeting->win = win;
+	meeting->next = MPID_nem_glex_meetings;
+	MPID_nem_glex_meetings = meeting;
 }
 
 /* I4.  A call has waited for long. */
 void MPID_nem_glex_end_meetings(void)
 {
-	MPID_nem_glex_end_meetings_of(MPIDI_RMA_Win_active_list_head);
-	MPID_nem_glex_end_meetings_of(MPIDI_RMA_Win_inactive_list_head);
+	const struct MPID_nem_glex_meeting *meeting;
+
+	for (meeting = MPID_nem_glex_meetings; meeting; meeting = meeting->next) {
+		if (!MPID_nem_glex_lost_member(meeting->win))
+			continue;
+		MPID_THREAD_CS_ENTER(POBJ, MPIR_THREAD_POBJ_MSGQ_MUTEX);
+		MPID_nem_glex_note(MPIDI_CH3U_Clean_recvq(meeting->win->comm_ptr));
+		MPID_THREAD_CS_EXIT(POBJ, MPIR_THREAD_POBJ_MSGQ_MUTEX);
+	}
 }
 
-/* The collective step of a fence has ended so.  Returns its error. */
-int MPIDI_GLEX_met(MPIR_Win *win, int mpi_errno);
-int MPIDI_GLEX_met(MPIR_Win *win, int mpi_errno)
+/* It has ended, with that error.  Returns the fence's; CH3 counts all members while they meet. */
+int MPIDI_GLEX_met(struct MPID_nem_glex_meeting *meeting, int mpi_errno);
+int MPIDI_GLEX_met(struct MPID_nem_glex_meeting *meeting, int mpi_errno)
 {
+	struct MPID_nem_glex_meeting **at = &MPID_nem_glex_meetings;
 	MPIDI_VC_t *vc;
 
+	while (*at != meeting)
+		at = &(*at)->next;
+	*at = meeting->next;
 	if (likely(mpi_errno == MPI_SUCCESS) || !MPID_nem_glex.someone_lost)
 		return mpi_errno;
-	vc = MPID_nem_glex_lost_member(win);
+	vc = MPID_nem_glex_lost_member(meeting->win);
 	if (!vc)
 		return mpi_errno;
-	win->at_completion_counter -= win->comm_ptr->local_size;
+	meeting->win->at_completion_counter -= meeting->win->comm_ptr->local_size;
 	return MPID_nem_glex_comm_error(vc);
 }

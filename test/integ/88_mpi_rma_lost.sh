@@ -21,7 +21,7 @@ lost() {
 	result $? "$call${1:+, $1}"
 }
 
-for call in wait wait_done wait_amidst test post start complete fence fence_half fence_to fences unlock \
+for call in wait wait_done wait_amidst test post start complete fence fence_half fence_to fences fences_on unlock \
 	unlock_all flush flush_local flush_all flush_local_all lock_held lock_own lock_queued later later_get thread \
 	free; do
 	lost $call GLEX_MPI_CHANNEL=auto
