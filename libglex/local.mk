@@ -12,7 +12,8 @@ libglex_src_cfg_libglexcfg_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 # Talking to glexd: the library does, and glex_info, which looks without being a client.
 noinst_LTLIBRARIES += libglex/src/backend/nic/libglexctl.la
 libglex_src_backend_nic_libglexctl_la_SOURCES = \
-	libglex/src/backend/nic/ctl.c libglex/src/backend/nic/ctl.h libglex/src/backend/nic/launch.c
+	libglex/src/backend/nic/ctl.c libglex/src/backend/nic/ctl.h libglex/src/backend/nic/launch.c \
+	libglex/src/backend/nic/patience.h
 libglex_src_backend_nic_libglexctl_la_CPPFLAGS = $(AM_CPPFLAGS) -DGLEX_BINDIR='"$(bindir)"'
 libglex_src_backend_nic_libglexctl_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 

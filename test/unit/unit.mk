@@ -22,6 +22,7 @@ glex_model_tests = \
 	test/unit/test_intr \
 	test/unit/test_mmt \
 	test/unit/test_move \
+	test/unit/test_patience \
 	test/unit/test_place \
 	test/unit/test_queue \
 	test/unit/test_reduce \
@@ -87,6 +88,9 @@ test_unit_test_mmt_LDADD = $(glex_model_libs)
 test_unit_test_move_SOURCES = test/unit/test_move.c test/unit/unit.h
 test_unit_test_move_CFLAGS = $(glex_model_cflags)
 test_unit_test_move_LDADD = $(glex_model_libs)
+test_unit_test_patience_SOURCES = test/unit/test_patience.c test/unit/unit.h libglex/src/backend/nic/patience.h
+test_unit_test_patience_CFLAGS = $(glex_model_cflags) -I$(top_srcdir)/libglex/src
+test_unit_test_patience_LDADD = $(glex_model_libs)
 test_unit_test_place_SOURCES = test/unit/test_place.c test/unit/unit.h emulator/host/place.c emulator/host/place.h
 test_unit_test_place_CFLAGS = $(glex_model_cflags) $(HWLOC_CFLAGS)
 test_unit_test_place_LDADD = $(glex_model_libs) $(HWLOC_LIBS)

@@ -3,7 +3,7 @@
  * ctl.c - asking glexd.
  *
  * Every wait has an end: a glexd that is stopped or hangs costs a caller
- * REPLY_S seconds and then counts as lost.
+ * REPLY_NS and then counts as lost (patience.h).
  */
 #include "backend/nic/ctl.h"
 
@@ -15,30 +15,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/nic/patience.h"
 #include "cfg/cfg.h"
 #include "cfg/log.h"
 #include "emulator/abi/shm_layout.h"
+#include "emulator/host/clock.h"
 #include "emulator/host/futex.h"
 
-#define REPLY_S	  10
-#define CONNECT_S 10
+#define REPLY_NS   UINT64_C(10000000000)
+#define CONNECT_S  10
+#define CONNECT_NS (CONNECT_S * UINT64_C(1000000000))
 
-static int64_t now_ms(void)
+/* Whether a call that failed is to be made again: it was interrupted, or a slice of our patience is over. */
+static bool is_to_repeat(struct nic_patience *patience)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return errno == EINTR ||
+	       ((errno == EAGAIN || errno == EWOULDBLOCK) && nic_patience_left(patience, emu_now_ns()));
 }
 
 /* 0 or -1 with errno. */
-static int dial(struct nic_ctl *ctl)
+static int dial(struct nic_ctl *ctl, struct nic_patience *patience)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	struct timeval patience = {.tv_sec = REPLY_S};
+	struct timeval slice = {.tv_usec = NIC_SLICE_NS / 1000};
 	size_t n = strlen(ctl->name);
 	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + (ctl->name[0] != '@'));
-	int error;
+	int ret, error;
 
 	memcpy(addr.sun_path, ctl->name, n);
 	if (ctl->name[0] == '@')
@@ -46,9 +48,12 @@ static int dial(struct nic_ctl *ctl)
 	ctl->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (ctl->fd < 0)
 		return -1;
-	setsockopt(ctl->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(ctl->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(ctl->fd, (struct sockaddr *)&addr, len) == 0)
+	setsockopt(ctl->fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof(slice));
+	setsockopt(ctl->fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof(slice));
+	do
+		ret = connect(ctl->fd, (struct sockaddr *)&addr, len);
+	while (ret < 0 && is_to_repeat(patience));
+	if (ret == 0)
 		return 0;
 	error = errno;
 	close(ctl->fd);
@@ -73,7 +78,7 @@ static bool is_trusted(struct nic_ctl *ctl)
 }
 
 /* Sends msg; the descriptor rides along.  0 or -1. */
-static int send_msg(int fd, struct emu_ctl_msg *msg, int fd_in)
+static int send_msg(int fd, struct emu_ctl_msg *msg, int fd_in, struct nic_patience *patience)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
@@ -92,7 +97,7 @@ static int send_msg(int fd, struct emu_ctl_msg *msg, int fd_in)
 	}
 	do
 		n = sendmsg(fd, &mh, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && is_to_repeat(patience));
 	return n == (ssize_t)sizeof(*msg) ? 0 : -1;
 }
 
@@ -107,7 +112,7 @@ static void drop_fds(int fds[EMU_WIRE_FDS])
 	}
 }
 
-static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS])
+static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS], struct nic_patience *patience)
 {
 	char control[CMSG_SPACE(sizeof(int) * EMU_WIRE_FDS)];
 	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
@@ -119,7 +124,7 @@ static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS])
 	/* A reset is told once, before what the other end said last. */
 	do
 		n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC);
-	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	while (n < 0 && (errno == ECONNRESET || is_to_repeat(patience)));
 	c = n > 0 ? CMSG_FIRSTHDR(&mh) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
 		size_t bytes = c->cmsg_len - CMSG_LEN(0);
@@ -133,12 +138,13 @@ static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS])
 }
 
 /* True when there may be a reply: a glexd that turns us away says so and closes before it has read anything. */
-static bool ask(int fd, struct emu_ctl_msg *msg, int fd_in)
+static bool ask(int fd, struct emu_ctl_msg *msg, int fd_in, struct nic_patience *patience)
 {
-	return send_msg(fd, msg, fd_in) == 0 || errno == EPIPE || errno == ECONNRESET;
+	return send_msg(fd, msg, fd_in, patience) == 0 || errno == EPIPE || errno == ECONNRESET;
 }
 
-int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int fd_in, int *fds_out)
+static int call_within(struct nic_patience *patience, struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg,
+		       int fd_in, int *fds_out)
 {
 	int fds[EMU_WIRE_FDS] = {-1, -1}, status = -1;
 
@@ -146,7 +152,7 @@ int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int 
 	msg->head.version = EMU_WIRE_VERSION;
 	msg->head.code = op;
 	pthread_mutex_lock(&ctl->lock);
-	if (ctl->fd >= 0 && ask(ctl->fd, msg, fd_in) && receive_msg(ctl->fd, msg, fds) == 0)
+	if (ctl->fd >= 0 && ask(ctl->fd, msg, fd_in, patience) && receive_msg(ctl->fd, msg, fds, patience) == 0)
 		status = msg->head.code;
 	else if (ctl->fd >= 0) /* a reply that comes late must not be taken for that of the next request */
 		shutdown(ctl->fd, SHUT_RDWR);
@@ -156,6 +162,14 @@ int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int 
 	else
 		drop_fds(fds);
 	return status;
+}
+
+int nic_ctl_call(struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg, int fd_in, int *fds_out)
+{
+	struct nic_patience patience;
+
+	nic_patience_begin(&patience, REPLY_NS, emu_now_ns());
+	return call_within(&patience, ctl, op, msg, fd_in, fds_out);
 }
 
 const char *nic_ctl_status_str(int status)
@@ -209,7 +223,8 @@ static bool may_attach(void)
 	return glexi_cfg()->mem_attach && process_vm_readv(getpid(), &here, 1, &there, 1, 0) == sizeof(word);
 }
 
-static int hello(struct nic_ctl *ctl, bool observer, struct emu_ctl_hello_reply *welcome, int fds[EMU_WIRE_FDS])
+static int hello(struct nic_ctl *ctl, struct nic_patience *patience, bool observer, struct emu_ctl_hello_reply *welcome,
+		 int fds[EMU_WIRE_FDS])
 {
 	const struct glexi_cfg *cfg = glexi_cfg();
 	struct emu_ctl_msg msg = {.hello = {
@@ -227,7 +242,7 @@ static int hello(struct nic_ctl *ctl, bool observer, struct emu_ctl_hello_reply 
 
 	ctl->membarrier = emu_membarrier_join() == 0;
 	msg.hello.membarrier = ctl->membarrier;
-	status = nic_ctl_call(ctl, EMU_CTL_HELLO, &msg, -1, fds);
+	status = call_within(patience, ctl, EMU_CTL_HELLO, &msg, -1, fds);
 
 	*welcome = msg.welcome;
 	return status;
@@ -258,12 +273,12 @@ static glex_ret_t refuse(struct nic_ctl *ctl, int status)
 /*
  * One attempt.  GLEX_BUSY: nobody there, or one that was just leaving.
  */
-static glex_ret_t attempt(struct nic_ctl *ctl, bool observer, struct emu_ctl_hello_reply *welcome,
-			  int fds[EMU_WIRE_FDS])
+static glex_ret_t attempt(struct nic_ctl *ctl, struct nic_patience *patience, bool observer,
+			  struct emu_ctl_hello_reply *welcome, int fds[EMU_WIRE_FDS])
 {
 	int status;
 
-	if (dial(ctl) < 0) {
+	if (dial(ctl, patience) < 0) {
 		if (errno == ECONNREFUSED || errno == ENOENT || errno == EAGAIN)
 			return GLEX_BUSY;
 		glexi_error("cannot connect to %s: %s", ctl->name, strerror(errno));
@@ -273,7 +288,7 @@ static glex_ret_t attempt(struct nic_ctl *ctl, bool observer, struct emu_ctl_hel
 		nic_ctl_close(ctl);
 		return GLEX_ACCESS_ERR;
 	}
-	status = hello(ctl, observer, welcome, fds);
+	status = hello(ctl, patience, observer, welcome, fds);
 	if (status == EMU_CTL_OK)
 		return GLEX_SUCCESS;
 	if (status != -1)
@@ -285,7 +300,7 @@ static glex_ret_t attempt(struct nic_ctl *ctl, bool observer, struct emu_ctl_hel
 glex_ret_t nic_ctl_open(struct nic_ctl *ctl, bool start, struct emu_ctl_hello_reply *welcome, int fds[EMU_WIRE_FDS])
 {
 	const struct timespec pause = {.tv_nsec = 2000000};
-	int64_t deadline = now_ms() + CONNECT_S * 1000;
+	struct nic_patience patience;
 	bool private;
 	glex_ret_t ret;
 
@@ -293,15 +308,16 @@ glex_ret_t nic_ctl_open(struct nic_ctl *ctl, bool start, struct emu_ctl_hello_re
 	if (nic_socket_name(ctl->name, sizeof(ctl->name), &private) < 0)
 		return GLEX_SYS_ERR;
 	pthread_mutex_init(&ctl->lock, NULL);
+	nic_patience_begin(&patience, CONNECT_NS, emu_now_ns());
 	for (;;) {
-		ret = attempt(ctl, !start, welcome, fds);
+		ret = attempt(ctl, &patience, !start, welcome, fds);
 		if (ret != GLEX_BUSY)
 			return ret;
 		if (!start)
 			return GLEX_NO_MP;
 		if (private && nic_start_glexd(ctl->name) < 0)
 			return GLEX_SYS_ERR;
-		if (now_ms() >= deadline || !private)
+		if (!private || !nic_patience_left(&patience, emu_now_ns()))
 			break;
 		nanosleep(&pause, NULL);
 	}
