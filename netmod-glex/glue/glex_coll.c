@@ -25,10 +25,10 @@
 
 #include <sched.h>
 
-#define MPID_NEM_GLEX_MP_BYTES 112
-#define MPID_NEM_GLEX_SPINS    64 /* looks at the own queue alone, before the others' messages */
-#define MPID_NEM_GLEX_LOOKS    8  /* one in so many from then on is for the others' messages */
-#define MPID_NEM_GLEX_PROBES   16 /* ranks whose memory is tried before anything long is fetched from it */
+#define MPID_NEM_GLEX_MP_BYTES	 112
+#define MPID_NEM_GLEX_SPINS	 64 /* looks at the own queue alone, before the others' messages */
+#define MPID_NEM_GLEX_COLL_LOOKS 8  /* one in so many from then on is for the others' messages */
+#define MPID_NEM_GLEX_PROBES	 16 /* ranks whose memory is tried before anything long is fetched from it */
 
 enum MPID_nem_glex_tree_state {
 	MPID_NEM_GLEX_TREE_LATER,
@@ -309,9 +309,9 @@ static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID
 		MPID_Progress_end(&state);
 	}
 	for (i = 1; !MPID_nem_glex_is_over(tree, op, req) && mpi_errno == MPI_SUCCESS; i++) {
-		if (crowded || i % MPID_NEM_GLEX_LOOKS == 0)
+		if (crowded || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
 			sched_yield();
-		if (i % MPID_NEM_GLEX_LOOKS == 0) {
+		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {
 			MPID_nem_glex.idle = 0; /* else it may give way too, which costs all a turn of everybody's */
 			mpi_errno = MPID_Progress_test(NULL);
 		} else {

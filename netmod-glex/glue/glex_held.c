@@ -24,9 +24,9 @@
  */
 #include "glex_impl.h"
 
-#define MPID_NEM_GLEX_HELD_EAGER 256 /* bytes: what is not longer costs the receiver no more than a rendezvous would */
-#define MPID_NEM_GLEX_LOOKS	 8   /* at the queue, while it fills up to the limit */
-#define MPID_NEM_GLEX_LOOK_POLLS 256 /* between two of them at least, while somebody is held */
+#define MPID_NEM_GLEX_HELD_EAGER  256 /* bytes: what is not longer costs the receiver no more than a rendezvous would */
+#define MPID_NEM_GLEX_LIMIT_LOOKS 8   /* at the queue, while it fills up to the limit */
+#define MPID_NEM_GLEX_LOOK_POLLS  256 /* between two of them at least, while somebody is held */
 
 /* ---- sender -------------------------------------------------------------- */
 
@@ -219,7 +219,7 @@ void MPID_nem_glex_look(void)
 		MPID_nem_glex.holding = 0;
 	}
 	MPID_nem_glex.fed = 0;
-	MPID_nem_glex.look_at = limit / MPID_NEM_GLEX_LOOKS + 1;
+	MPID_nem_glex.look_at = limit / MPID_NEM_GLEX_LIMIT_LOOKS + 1;
 	MPID_nem_glex.fed_by_poll =
 		MPID_nem_glex.holding ? MPID_nem_glex.look_at / (steps / 4 + MPID_NEM_GLEX_LOOK_POLLS) + 1 : 0; /* I3 */
 }
@@ -228,5 +228,5 @@ void MPID_nem_glex_look(void)
 void MPID_nem_glex_held_init(uint64_t limit)
 {
 	MPID_nem_glex.unexpected_max = limit;
-	MPID_nem_glex.look_at = limit ? limit / MPID_NEM_GLEX_LOOKS + 1 : UINT64_MAX;
+	MPID_nem_glex.look_at = limit ? limit / MPID_NEM_GLEX_LIMIT_LOOKS + 1 : UINT64_MAX;
 }

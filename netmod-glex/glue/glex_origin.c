@@ -266,11 +266,8 @@ void MPID_nem_glex_end_meetings(void)
 	const struct MPID_nem_glex_meeting *meeting;
 
 	for (meeting = MPID_nem_glex_meetings; meeting; meeting = meeting->next) {
-		if (!MPID_nem_glex_lost_member(meeting->win))
-			continue;
-		MPID_THREAD_CS_ENTER(POBJ, MPIR_THREAD_POBJ_MSGQ_MUTEX);
-		MPID_nem_glex_note(MPIDI_CH3U_Clean_recvq(meeting->win->comm_ptr));
-		MPID_THREAD_CS_EXIT(POBJ, MPIR_THREAD_POBJ_MSGQ_MUTEX);
+		if (MPID_nem_glex_lost_member(meeting->win))
+			MPID_nem_glex_note(MPIDI_CH3U_Clean_recvq(meeting->win->comm_ptr));
 	}
 }
 

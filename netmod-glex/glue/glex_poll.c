@@ -9,9 +9,9 @@
 
 #include <sched.h>
 
-#define MPID_NEM_GLEX_IDLE_WAITS 20  /* idle polls before yielding: somebody waits */
-#define MPID_NEM_GLEX_LOOKS	 16  /* a third of a microsecond: what else there may be can wait as long */
-#define MPID_NEM_GLEX_IDLE_TESTS 200 /* the same for an application that looks in now and then */
+#define MPID_NEM_GLEX_IDLE_WAITS   20  /* idle polls before yielding: somebody waits */
+#define MPID_NEM_GLEX_LINGER_LOOKS 16  /* a third of a microsecond: what else there may be can wait as long */
+#define MPID_NEM_GLEX_IDLE_TESTS   200 /* the same for an application that looks in now and then */
 
 /* The next bytes of a VC's stream. */
 void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
@@ -88,7 +88,7 @@ static inline uint32_t MPID_nem_glex_looks(int in_blocking_poll)
 {
 	if (!in_blocking_poll || !MPID_nem_glex.idle || !MPID_nem_glex.alone || MPID_nem_glex.coll_busy)
 		return 0;
-	return MPIR_IS_THREADED || MPID_nem_glex_crowded() ? 0 : MPID_NEM_GLEX_LOOKS;
+	return MPIR_IS_THREADED || MPID_nem_glex_crowded() ? 0 : MPID_NEM_GLEX_LINGER_LOOKS;
 }
 
 /* Something has come, or is to be done besides. */

@@ -54,10 +54,12 @@ finish() {
 
 # within SECONDS COMMAND...: true as soon as the command is
 within() {
-	local end=$((SECONDS + $1 + 1))
+	local left=$1 now=$SECONDS
 	shift
 	until "$@"; do
-		[ "$SECONDS" -lt "$end" ] || return 1
+		# however far the clock leaps, where the machine stood still, it counts for one
+		[ "$SECONDS" = "$now" ] || left=$((left - 1)) now=$SECONDS
+		[ "$left" -ge 0 ] || return 1
 		sleep 0.02
 	done
 }

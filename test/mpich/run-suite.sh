@@ -474,7 +474,7 @@ report()
 
 # ---- arguments ----------------------------------------------------------------------------
 
-default_dirs=pt2pt,coll,comm,datatype,init,attr,info,group,errhan,topo
+default_dirs=pt2pt,coll,comm,datatype,init,attr,info,group,errhan,topo,io
 
 parse_args()
 {
