@@ -233,7 +233,7 @@ apt_fetch()
 		sed -n "s/^Version: \($mpich_version-.*\)/\1/p" | head -n 1)
 	if [ -z "$version" ]; then
 		echo "this machine's apt sources have no mpich $mpich_version (Debian 12 has it)."
-		echo "fetch the release mpich-$mpich_version.tar.gz of the MPICH project, or a newer one,"
+		echo "fetch the release mpich-$mpich_version.tar.gz of the MPICH project, or a newer one up to 4.3,"
 		echo "and name it with --mpich"
 		return 1
 	fi

@@ -104,7 +104,7 @@ usage()
 	cat <<EOF
 usage: $prog [--from DIR] [--remove] [--quiet] MPICH_SRC
 
-Copies the netmod "glex" into the MPICH source tree MPICH_SRC (4.0 or newer). Then:
+Copies the netmod "glex" into the MPICH source tree MPICH_SRC (4.0.2 to 4.3). Then:
   MPICH_SRC/configure --with-device=ch3:nemesis:glex,tcp --disable-maintainer-mode ...
 
   --from DIR   take the sources from DIR/glue and DIR/channel (default: beside this script)
@@ -131,7 +131,7 @@ check_source_tree()
 		die "$mpich is not the top of an MPICH source tree (no maint/version.m4 or src/mpid in it)"
 	fi
 	[ -d "$mpich/$nem_path" ] ||
-		die "this MPICH has no ch3:nemesis ($nem_path is absent); 3.0 to 4.3 have it"
+		die "this MPICH has no ch3:nemesis ($nem_path is absent); take one from 4.0.2 to 4.3"
 	grep -q MPIR_Errflag_t "$mpich/src/include/mpir_misc.h" ||
 		die "this MPICH is older than 4.0 or newer than 4.3; take one from 4.0.2 to 4.3"
 	[ -f "$none_c" ] ||

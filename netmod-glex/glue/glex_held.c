@@ -103,7 +103,9 @@ fn_fail:
 /* What a message costs that would not be here if its sender were held (I2). */
 static uint64_t MPID_nem_glex_cost(const MPIR_Request *req)
 {
-	if (MPIDI_Request_get_msg_type(req) != MPIDI_REQUEST_EAGER_MSG || MPIDI_Request_get_sync_send_flag(req))
+	if (MPIDI_Request_get_msg_type(req) != MPIDI_REQUEST_EAGER_MSG)
+		return 0;
+	if (MPIDI_Request_get_sync_send_flag(req) && req->dev.recv_data_sz <= MPID_NEM_GLEX_HELD_EAGER)
 		return 0;
 	return sizeof(*req) + req->dev.recv_data_sz;
 }

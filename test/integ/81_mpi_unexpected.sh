@@ -38,6 +38,11 @@ for setting in "sr 0 1000000" "er 0 200000" "auto 0 200000" "sr 32 50000" "er 32
 		says "all right" out && grep -q 'wait for their receives [1-9]' "$work/err"
 	result $? "$1, window $2: a later message of a sender that is held is reached"
 done
+for channel in sr auto; do
+	unexpected 3 sync 12000 GLEX_MPI_CHANNEL=$channel GLEX_MPI_UNEXPECTED_MAX=8M && says "all right" out &&
+		[ "$(grew)" -lt 40000 ] # the headers still come
+	result $? "$channel: the limit holds for synchronous messages, too"
+done
 GLEX_MPI_UNEXPECTED_MAX=20K GLEX_MPI_CHANNEL=auto "$src/test/mpich/soak.sh" \
 	--prefix "$GLEX_PREFIX" --seconds 2 --np 4 --seed 3 --reorder 16 >"$work/out" 2>"$work/err"
 result $? "random messages with hardly any room for unexpected ones"

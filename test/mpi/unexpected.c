@@ -6,6 +6,8 @@
  * Rank 1 sleeps, then talks with rank 2 for a while, and then receives them.  It
  * prints by how much its memory grew until then.
  *
+ * sync: the same of synchronous messages of LONGEST bytes, by MPI_Issend, all at once.
+ *
  * later: rank 0 sends COUNT messages of many kinds, and then another, which rank 1
  * receives first.
  */
@@ -69,6 +71,26 @@ static void send_all(void)
 	}
 }
 
+/* All from one buffer: what they cost they cost the receiver. */
+static void send_all_synchronous(void)
+{
+	MPI_Request *reqs = calloc((size_t)count, sizeof(*reqs));
+	char buf[LONGEST];
+	int i, k, flag;
+
+	fill(buf, 0, LONGEST);
+	for (i = 0; i < count; i++) {
+		MPI_Issend(buf, LONGEST, MPI_CHAR, 1, FLOOD, MPI_COMM_WORLD, &reqs[i]);
+		for (k = 0; k < 200 && i % BATCH == 0; k++) /* what the receiver says is heard */
+			MPI_Iprobe(1, TALK, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+		if (i % BATCH == 0)
+			usleep(3000);
+	}
+	for (i = 0; i < count; i++)
+		MPI_Wait(&reqs[i], MPI_STATUS_IGNORE);
+	free(reqs);
+}
+
 /* Rank 2 asks now and then, rank 1 answers whether it has seen enough: its memory does not grow any more. */
 static void talk(int peer)
 {
@@ -91,7 +113,7 @@ static void talk(int peer)
 	}
 }
 
-static void receive_from(int from)
+static void receive_from(int from, int sync)
 {
 	char buf[LONGEST], want[LONGEST];
 	MPI_Status status;
@@ -100,27 +122,31 @@ static void receive_from(int from)
 	for (i = 0; i < count; i++) {
 		MPI_Recv(buf, sizeof(buf), MPI_CHAR, from, FLOOD, MPI_COMM_WORLD, &status);
 		MPI_Get_count(&status, MPI_CHAR, &len);
-		fill(want, i, length(i));
-		check(len == length(i) && !memcmp(buf, want, (size_t)len), "another message than was sent");
+		fill(want, sync ? 0 : i, sync ? LONGEST : length(i));
+		check(len == (sync ? LONGEST : length(i)) && !memcmp(buf, want, (size_t)len),
+		      "another message than was sent");
 	}
 }
 
-static void flood(void)
+static void flood(int sync)
 {
 	long before;
 	int from;
 
 	before = most_memory();
 	if (rank == 1) {
-		usleep(300000);
+		if (!sync) /* else all are on their way before anybody is told to wait */
+			usleep(300000);
 		talk(2);
 		printf("grew by %ld KiB\n", most_memory() - before);
 		fflush(stdout);
 		for (from = 0; from < size; from++)
 			if (from != 1 && from != 2)
-				receive_from(from);
+				receive_from(from, sync);
 	} else if (rank == 2) {
 		talk(1);
+	} else if (sync) {
+		send_all_synchronous();
 	} else {
 		send_all();
 	}
@@ -226,7 +252,9 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	count = argc > 2 ? atoi(argv[2]) : 0;
 	if (argc > 1 && !strcmp(argv[1], "flood"))
-		flood();
+		flood(0);
+	else if (argc > 1 && !strcmp(argv[1], "sync"))
+		flood(1);
 	else if (argc > 1 && !strcmp(argv[1], "later"))
 		later();
 	else
