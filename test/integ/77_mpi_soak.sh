@@ -14,6 +14,9 @@ for window in 0 16 64; do
 		>"$work/out" 2>&1
 	result $? "every byte arrives with a window of $window"
 done
+GLEX_MAX_ER_CHANNELS=1 GLEX_MPI_CHANNEL=er "$src/test/mpich/soak.sh" --prefix "$GLEX_PREFIX" \
+	--seconds 2 --np 4 --seed 5 --reorder 16 >"$work/out" 2>&1
+result $? "every byte arrives where only one peer at a time can have rings"
 "$src/test/mpich/soak.sh" --seconds ten >"$work/out" 2>&1
 [ $? = 2 ] && says "not a number: ten" out
 result $? "a wrong argument is refused"

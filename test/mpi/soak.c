@@ -4,7 +4,8 @@
  *
  * Every rank draws the same plan of a round from the seed: who sends what to whom,
  * how long, with which datatype, by which call.  So each knows what must arrive, and
- * every byte of it, and the gaps between, are compared.  Buffers are allocated
+ * every byte of it, and the gaps between, are compared.  Some messages between two
+ * ranks have one tag, so only their order says which is which.  Buffers are allocated
  * anew each round, so registrations come and go.
  */
 #include <mpi.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define MESSAGES 48
+#define SEASON	 8  /* rounds in which ranks write to all, or in pairs */
 #define UNIT	 16 /* bytes of a piece of what is strided; the gap is as long */
 
 enum how_sent { SEND_ISEND, SEND_ISSEND, SEND_BLOCKING, SENDS };
@@ -21,6 +23,7 @@ enum how_received { RECV_NAMED, RECV_ANY_SOURCE, RECV_PROBED, RECVS };
 
 struct message {
 	int src, dst;
+	int tag;   /* its number, or that of an earlier one which it must not overtake */
 	int units; /* of UNIT bytes */
 	int strided_out, strided_in;
 	enum how_sent sent;
@@ -58,7 +61,7 @@ static unsigned char byte_of(int message, int i)
  */
 static int tag_of(int message)
 {
-	return message + MESSAGES * (int)(rounds % 600);
+	return plan[message].tag + MESSAGES * (int)(rounds % 600);
 }
 
 static void fail(const char *what, int message)
@@ -69,6 +72,28 @@ static void fail(const char *what, int message)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+/* The tag of the message before, where both are between the same two, and received by their names. */
+static int shared_tag(int i)
+{
+	const struct message *m = &plan[i], *before = m - 1;
+
+	if (i == 0 || m->src != before->src || m->dst != before->dst || m->received != RECV_NAMED ||
+	    before->received != RECV_NAMED)
+		return i;
+	return before->tag;
+}
+
+/*
+ * Every other season ranks write in pairs, always others: who is hot today is cold
+ * tomorrow, so rings are opened and handed back.
+ */
+static int some_target(int src)
+{
+	int season = (int)(rounds / SEASON % (2 * (uint64_t)ranks)), any = (int)roll((uint32_t)ranks);
+
+	return season % 2 ? (season / 2 + ranks - src) % ranks : any;
+}
+
 static void make_plan(void)
 {
 	int i;
@@ -77,12 +102,17 @@ static void make_plan(void)
 		struct message *m = &plan[i];
 
 		m->src = (int)roll((uint32_t)ranks);
-		m->dst = (int)roll((uint32_t)ranks);
+		m->dst = some_target(m->src);
+		if (i > 0 && roll(2) == 0) { /* several in a row */
+			m->src = m[-1].src;
+			m->dst = m[-1].dst;
+		}
 		m->units = some_units();
 		m->strided_out = roll(4) == 0;
 		m->strided_in = roll(4) == 0;
 		m->sent = (enum how_sent)roll(SENDS);
 		m->received = (enum how_received)roll(RECVS);
+		m->tag = shared_tag(i);
 		m->out = m->in = NULL;
 	}
 }
@@ -135,22 +165,27 @@ static void receive_probed(struct message *m, int number)
 	MPI_Mrecv(m->in, m->units, m->strided_in ? gapped : piece, &handle, &status);
 }
 
+static int post_receive(struct message *m, int number, MPI_Request *req)
+{
+	if (m->dst != rank)
+		return 0;
+	m->in = malloc(room_of(m->units, m->strided_in));
+	memset(m->in, 0xa5, room_of(m->units, m->strided_in));
+	if (m->received == RECV_PROBED)
+		return 0;
+	MPI_Irecv(m->in, m->units, m->strided_in ? gapped : piece,
+		  m->received == RECV_ANY_SOURCE ? MPI_ANY_SOURCE : m->src, tag_of(number), MPI_COMM_WORLD, req);
+	return 1;
+}
+
+/* The last first, but those of one tag in the order in which they are sent. */
 static int post_receives(MPI_Request *req)
 {
-	int i, n = 0;
+	int i, k, n = 0;
 
-	for (i = MESSAGES - 1; i >= 0; i--) {
-		struct message *m = &plan[i];
-
-		if (m->dst != rank)
-			continue;
-		m->in = malloc(room_of(m->units, m->strided_in));
-		memset(m->in, 0xa5, room_of(m->units, m->strided_in));
-		if (m->received != RECV_PROBED)
-			MPI_Irecv(m->in, m->units, m->strided_in ? gapped : piece,
-				  m->received == RECV_ANY_SOURCE ? MPI_ANY_SOURCE : m->src, tag_of(i), MPI_COMM_WORLD,
-				  &req[n++]);
-	}
+	for (i = MESSAGES - 1; i >= 0; i--)
+		for (k = i; plan[i].tag == i && k < MESSAGES && plan[k].tag == i; k++)
+			n += post_receive(&plan[k], k, &req[n]);
 	return n;
 }
 
