@@ -10,7 +10,7 @@
  * What glibc calls inside itself does not come through here, and malloc does
  * that in four places:
  *
- *   free, realloc of a block that has a mapping of its own   these are wrapped
+ *   free, realloc of a block that has a mapping of its own   these are wrapped; realloc is taken for an mremap
  *   the top of the heap goes back (sbrk, MADV_DONTNEED)      M_TRIM_THRESHOLD: never
  *   a thread's heap goes back when it is empty               M_TOP_PAD: more than a heap's length
  *   malloc_trim                                              wrapped: does nothing
@@ -266,12 +266,12 @@ EXPORT void *shmat(int id, const void *addr, int flags)
 
 /* ---- the allocator ---------------------------------------------------------------- */
 
-/* Nothing for a block inside of a heap. */
-static struct change release(void *block)
+/* How much of a block that has a mapping of its own can be used, to the mapping's end; 0: it lies in a heap. */
+static size_t own_mapping(void *block)
 {
 	size_t usable = block && client() ? malloc_usable_size(block) : 0;
 
-	return begin(GLEX_MEMHOOKS_RELEASE, 0, block, ((uintptr_t)block + usable) % SMALL_PAGE == 0 ? usable : 0);
+	return ((uintptr_t)block + usable) % SMALL_PAGE == 0 ? usable : 0;
 }
 
 EXPORT void free(void *block)
@@ -283,7 +283,7 @@ EXPORT void free(void *block)
 	if (!block) /* an MPI does so for each message */
 		return;
 	call = (void (*)(void *))next(&cache, "free");
-	change = release(block);
+	change = begin(GLEX_MEMHOOKS_RELEASE, 0, block, own_mapping(block));
 	if (call) /* or else the linker frees while it looks for free: a few bytes stay */
 		call(block);
 	end(&change, true);
@@ -293,10 +293,16 @@ EXPORT void *realloc(void *block, size_t size)
 {
 	static _Atomic(void *) cache;
 	void *(*call)(void *, size_t) = (void *(*)(void *, size_t))next(&cache, "realloc");
-	struct change change = release(block);
+	size_t len = own_mapping(block), head = len ? (uintptr_t)block % SMALL_PAGE : 0;
+	/* by mremap, where there is a mapping still; what lies before the block in its page goes with it */
+	struct change change = begin(GLEX_MEMHOOKS_MOVE, MREMAP_MAYMOVE, (char *)block - head, len ? head + len : 0);
 	void *ret = call ? call(block, size) : NULL;
 
-	end(&change, ret != NULL);
+	if (change.client && ret && (uintptr_t)ret % SMALL_PAGE == head) { /* else it has been copied */
+		change.what.to = (uintptr_t)ret - head;
+		change.what.to_len = head + malloc_usable_size(ret);
+	}
+	end(&change, ret != NULL || size == 0);
 	return ret;
 }
 

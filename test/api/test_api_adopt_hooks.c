@@ -4,6 +4,7 @@
  * cache, with libglex-memhooks in the process, which sees what the program does
  * to memory that is not private any more.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -249,6 +250,85 @@ START_TEST(rcache__one_of_two_that_were_adopted_as_one_is_made_longer__the_other
 }
 END_TEST
 
+/* A block of malloc's that has a mapping of its own, which is LEN long. */
+static unsigned char *own_mapping(void)
+{
+	unsigned char *block;
+
+	mallopt(M_MMAP_THRESHOLD, LEN / 2);
+	block = malloc(LEN - 64);
+	ck_assert_ptr_nonnull(block);
+	ck_assert_uint_eq(((uintptr_t)block + malloc_usable_size(block)) % page, 0);
+	memset(block, 3, LEN - 64);
+	return block;
+}
+
+static unsigned char *page_of(unsigned char *block)
+{
+	return block - (uintptr_t)block % page;
+}
+
+/* As above, but malloc's blocks, which realloc moves without anybody's seeing mremap. */
+START_TEST(rcache__one_of_two_blocks_that_were_adopted_as_one_is_reallocated__the_other_keeps_its_bytes)
+{
+	unsigned char *block[16], *other = NULL, *longer = NULL;
+	struct glex_rcache_region region;
+	struct adopter a;
+	int i;
+
+	open_adopter(&a);
+	for (i = 0; i < 16 && !other; i++) {
+		block[i] = own_mapping();
+		for (int k = 0; k < i; k++)
+			if (block[k] == block[i] + LEN)
+				other = block[k];
+	}
+	ck_assert_ptr_nonnull(other);
+	region = use_often(&a, page_of(block[i - 1]), 2 * LEN);
+	OK(glex_rcache_put(a.rc, &region));
+	ck_assert(is_shared(block[i - 1]) && is_shared(other));
+	longer = realloc(block[i - 1], 2 * LEN - 64);
+	ck_assert_ptr_nonnull(longer);
+	for (size_t k = 0; k < LEN - 64; k++)
+		ck_assert(longer[k] == 3 && other[k] == 3);
+	memset(longer, 4, 2 * LEN - 64);
+	for (size_t k = 0; k < LEN - 64; k++)
+		ck_assert_int_eq(other[k], 3);
+	memset(other, 5, LEN - 64);
+	for (size_t k = 0; k < 2 * LEN - 64; k++)
+		ck_assert_int_eq(longer[k], 4);
+	free(longer);
+	while (--i > 0)
+		free(block[i - 1]);
+	ck_assert_int_eq(adopted_kib(), 0);
+	close_adopter(&a);
+}
+END_TEST
+
+/* _i: 1 by realloc */
+START_TEST(rcache__adopted_block_is_freed__its_pages_are_given_back)
+{
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	for (int round = 0; round < 9; round++) {
+		unsigned char *block = own_mapping();
+
+		region = use_often(&a, page_of(block), LEN);
+		OK(glex_rcache_put(a.rc, &region));
+		ck_assert(is_shared(block));
+		ck_assert_int_eq(adopted_kib(), LEN / 1024);
+		if (_i)
+			block = realloc(block, 64);
+		ck_assert(!_i || (block && block[0] == 3 && block[63] == 3));
+		free(block);
+		ck_assert_int_eq(adopted_kib(), 0);
+	}
+	close_adopter(&a);
+}
+END_TEST
+
 /* What mremap leaves behind reads zero. */
 START_TEST(rcache__adopted_memory_is_moved_and_its_place_kept__is_zero_there)
 {
@@ -375,6 +455,9 @@ int main(void)
 	tcase_add_loop_test(tc, rcache__adopted_memory_goes__its_pages_are_given_back, 0, 3);
 	tcase_add_loop_test(tc, rcache__one_of_two_that_were_adopted_as_one_is_made_longer__the_other_keeps_its_bytes,
 			    0, 4);
+	tcase_add_test(tc,
+		       rcache__one_of_two_blocks_that_were_adopted_as_one_is_reallocated__the_other_keeps_its_bytes);
+	tcase_add_loop_test(tc, rcache__adopted_block_is_freed__its_pages_are_given_back, 0, 2);
 	tcase_add_test(tc, rcache__adopted_memory_is_moved_and_its_place_kept__is_zero_there);
 	tcase_add_test(tc, rcache__neighbours_come_and_go_while_they_are_adopted__never_stale);
 	suite_add_tcase(suite, tc);

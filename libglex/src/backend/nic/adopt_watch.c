@@ -87,17 +87,26 @@ static bool settle_piece(int vma_fd, struct adopt_piece *piece)
 	return shown;
 }
 
+static bool is_in(const struct adopt_piece *piece, uint64_t start, uint64_t end)
+{
+	return piece->start < end && start < piece->end;
+}
+
 /* Looks after the pieces that were last seen in [start, end).  Under the lock. */
 static void settle(uint64_t start, uint64_t end)
 {
 	/* relaxed: under the lock */
 	uint32_t i = 0, count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
-	int vma_fd = count ? nic_vma_open() : -1;
+	int vma_fd;
+
+	while (i < count && !is_in(&nic_adopt.piece[i], start, end))
+		i++;
+	vma_fd = i < count ? nic_vma_open() : -1;
 
 	while (vma_fd >= 0 && i < count) {
 		struct adopt_piece *piece = &nic_adopt.piece[i];
 
-		if (piece->start < end && start < piece->end && !settle_piece(vma_fd, piece))
+		if (is_in(piece, start, end) && !settle_piece(vma_fd, piece))
 			*piece = nic_adopt.piece[--count];
 		else
 			i++;
@@ -250,7 +259,7 @@ static void before(struct glexi_memwatch *self, const struct glexi_mem_change *c
 static void after(struct glexi_memwatch *self, const struct glexi_mem_change *change, bool done)
 {
 	(void)self;
-	if (!done || !is_any() || (change->kind != GLEXI_MEM_UNMAP && change->kind != GLEXI_MEM_MOVE))
+	if (!done || !is_any() || change->kind == GLEXI_MEM_DISCARD || change->kind == GLEXI_MEM_SAID)
 		return;
 	pthread_mutex_lock(&nic_adopt.lock);
 	if (change->kind == GLEXI_MEM_MOVE) {
