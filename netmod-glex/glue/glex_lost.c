@@ -194,26 +194,41 @@ static void MPID_nem_glex_end_half(MPIDI_VC_t *vc, int error)
 		MPID_nem_glex_end(req, error);
 }
 
+static int MPID_nem_glex_is_in(MPIR_Comm *comm, const MPIDI_VC_t *vc)
+{
+	MPIDI_VC_t *member;
+	int i;
+
+	for (i = 0; i < comm->remote_size; i++) {
+		MPIDI_Comm_get_vc(comm, i, &member);
+		if (member == vc)
+			return 1;
+	}
+	return 0;
+}
+
 /*
- * Receives from any source might wait for the lost one: CH3 ends those that wait
- * on a communicator with failed processes, and later ones until the program has
- * acknowledged the failure (MPIX_Comm_failure_ack), if it is told to.
+ * Receives from any source might wait for the lost one: CH3 ends those that wait on a
+ * communicator on which they are not enabled, and later ones until the program has
+ * acknowledged the failure (MPIX_Comm_failure_ack), if it is told to.  What it has for
+ * that itself (MPIDI_CH3I_Comm_handle_failed_procs) knows the own process group only.
+ *
+ * All communicators are in CH3's list, whose head only CH3 knows: it is the one before
+ * which the last comes, and no other's `next` is NULL.
  */
 static void MPID_nem_glex_end_any_source(MPIDI_VC_t *vc)
 {
-	MPIR_Group *world = NULL, *lost = NULL;
-	int rank = vc->pg_rank;
+	MPIR_Comm *comm = MPIR_Process.comm_world;
 
-	if (vc->pg != MPID_nem_glex.pg || !MPIR_Process.comm_world)
+	if (!comm)
 		return;
-	if (MPIR_Comm_group_impl(MPIR_Process.comm_world, &world) != MPI_SUCCESS)
-		return;
-	if (MPIR_Group_incl_impl(world, 1, &rank, &lost) == MPI_SUCCESS) {
-		MPIR_CVAR_ENABLE_FT = 1;
-		MPID_nem_glex_note(MPIDI_CH3I_Comm_handle_failed_procs(lost));
-		MPIR_Group_release(lost);
-	}
-	MPIR_Group_release(world);
+	MPIR_CVAR_ENABLE_FT = 1;
+	while (comm->dev.prev->dev.next)
+		comm = comm->dev.prev;
+	for (; comm; comm = comm->dev.next)
+		if (comm->dev.anysource_enabled && MPID_nem_glex_is_in(comm, vc))
+			comm->dev.anysource_enabled = 0;
+	MPIDI_CH3_Progress_signal_completion();
 }
 
 /* ---- what nobody knows of ------------------------------------------------ */

@@ -13,6 +13,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 . "$src/test/lib/mpi.sh"
 need_mpi
 compile_mpi lost "$src/test/mpi/lost.c"
+compile_mpi lost_child "$src/test/mpi/lost_child.c"
 export GLEX_JOB=$story-$$ # so that its glexd can be found
 
 three_proxies=(-disable-auto-cleanup -launcher fork -hosts "h0:1,h1:1,h2:1")
@@ -40,6 +41,12 @@ survivors "rendezvous, copied" rendezvous GLEX_USE_ZC_RNDV=0
 survivors "rendezvous, MPICH keeps a list too" rendezvous MPIR_CVAR_ENABLE_FT=1
 for case in probe0 probe1 probe2 probe3 silent silent_any_source silent_collective; do
 	survivors "$case" $case
+done
+for case in inter merged probe; do
+	timeout -k 5 20 "$GLEX_PREFIX/bin/mpiexec" -disable-auto-cleanup -launcher fork -n 1 \
+		"$work/bin/lost_child" $case >"$work/out" 2>"$work/err"
+	says ok out
+	result $? "a spawned process is killed: its parent does not wait for it ($case)"
 done
 within 10 no_glexd && no_socket
 result $? "nothing is left of these"
