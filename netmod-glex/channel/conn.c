@@ -188,8 +188,11 @@ struct glexch_conn *glexch_conn_open(struct glexch *ch, const struct glexch_peer
 {
 	struct glexch_conn *conn = glexch_conn_find(ch, peer->addr.v, chan);
 
-	if (conn)
+	if (conn) {
+		if (!conn->bound) /* a stranger, until its hello is taken; but it is told if that never comes */
+			conn->user = user;
 		return conn;
+	}
 	conn = glexch_conn_make(ch, peer->addr.v, chan);
 	if (!conn)
 		return NULL;
@@ -268,6 +271,7 @@ struct glexch_conn *glexch_conn_source(struct glexch *ch, uint64_t peer, const s
 int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello)
 {
 	struct glexch *ch = conn->ch;
+	void *user;
 
 	if (conn->bound)
 		return 1; /* both have opened */
@@ -275,9 +279,10 @@ int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello
 	conn->pool = hello->pool;
 	conn->tx_block = hello->block_size < ch->block_size ? hello->block_size : ch->block_size;
 	conn->counted = hello->counted;
-	conn->user = ch->ops->hello(conn, hello->blob, hello->blob_len);
-	if (!conn->user)
+	user = ch->ops->hello(conn, hello->blob, hello->blob_len);
+	if (!user)
 		return 0;
+	conn->user = user;
 	conn->bound = 1;
 	ch->unbound--;
 	conn->tx_start = hello->grant;
@@ -331,6 +336,10 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why)
 	if (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD))
 		return;
 	conn->slow |= GLEXCH_SLOW_FAILED;
+	if (!conn->bound) { /* its hello is not waited for any more */
+		conn->ch->unbound--;
+		conn->bound = 1;
+	}
 	conn->ch->why = why;
 	conn->ch->stats.peers_failed++;
 	glexch_block_forget(conn, 1);
@@ -339,8 +348,12 @@ void glexch_conn_fail(struct glexch_conn *conn, const char *why)
 	glexch_rndv_drop(conn, 1); /* I2 */
 	glexch_lend_drop(conn, 1);
 	glexch_sr_drop(conn, 1);
-	if (conn->bound && !(conn->slow & GLEXCH_SLOW_DEAD))
+	if (conn->slow & GLEXCH_SLOW_DEAD)
+		return;
+	if (conn->user)
 		conn->ch->ops->fail(conn, why);
+	else
+		glexch_conn_destroy(conn); /* nobody knows of it */
 }
 
 /* Error requests name port and NIC, not the reserved bits of an address. */

@@ -293,6 +293,36 @@ START_TEST(open__towards_a_stranger_whose_hello_is_late__sends_after_it)
 }
 END_TEST
 
+/* _i % 2: somebody opens the connection that its packets have made.  Nothing is left that waits for its hello. */
+START_TEST(stranger__dies_before_its_hello_is_taken__is_forgotten_or_told_of)
+{
+	int asked;
+
+	start((unsigned)_i, 16, 8);
+	procs[1].refuse = 1000000;
+	open_end(0, 1);
+	send_message(&procs[0].main_end, 30);
+	for (int n = 0; n < STEPS && procs[1].refuse == 1000000; n++)
+		step();
+	ck_assert_int_lt(procs[1].refuse, 1000000);
+	if (_i % 2) {
+		open_end(1, 0);
+		send_message(&procs[1].main_end, 20000);
+	}
+	fake_kill(procs[0].card.addr);
+	fake_announce_death(procs[0].card.addr);
+	for (int n = 0; n < 2048; n++)
+		glexch_progress(procs[1].ch);
+	ck_assert_uint_eq(stats(1)->peers_failed, 1);
+	ck_assert_int_eq(procs[1].main_end.failed, _i % 2);
+	asked = procs[1].refuse;
+	for (int n = 0; n < 100; n++)
+		glexch_progress(procs[1].ch);
+	ck_assert_int_eq(procs[1].refuse, asked); /* nobody is asked who it is */
+	stop();
+}
+END_TEST
+
 START_TEST(channels__two_between_the_same_endpoints__stay_apart)
 {
 	struct end *temp;
@@ -594,6 +624,7 @@ static TCase *conn_case(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, hello__refused_at_first__is_asked_again, 1, 10);
 	tcase_add_loop_test(tc, open__towards_a_stranger_whose_hello_is_late__sends_after_it, 0, 30);
+	tcase_add_loop_test(tc, stranger__dies_before_its_hello_is_taken__is_forgotten_or_told_of, 0, 10);
 	tcase_add_loop_test(tc, channels__two_between_the_same_endpoints__stay_apart, 1, 10);
 	tcase_add_loop_test(tc, hold__amid_a_stream__peer_hears_the_last_word, 1, 20);
 	tcase_add_test(tc, announce__nothing_sent__peer_hears);
