@@ -251,10 +251,13 @@ static int glexch_er_hear_open(struct glexch_conn *conn, const struct glexch_er_
 		glexch_er_refuse(conn);
 		return 1;
 	}
-	if (!glexch_er_bind(conn->er, mp)) { /* theirs and ours have crossed: they see it, too */
+	if (!glexch_er_bind(conn->er, mp)) {
+		int crossed = er && !(conn->to_say & GLEXCH_SAY_OPEN); /* with ours: they see it, too */
+
 		conn->to_say &= (uint8_t)~GLEXCH_SAY_OPEN;
-		if (er)
-			glexch_er_free(conn->ch, er);
+		glexch_er_free(conn->ch, conn->er);
+		if (!crossed)
+			glexch_er_refuse(conn);
 		return 1;
 	}
 	if (er && !(conn->to_say & GLEXCH_SAY_OPEN)) {
