@@ -137,6 +137,7 @@ typedef struct {
 	uint64_t piled;			  /* bytes of its unexpected messages, when they were counted last */
 	uint8_t held;			  /* the peer wants our sends to wait for their receives */
 	uint8_t holding;		  /* we the peer's */
+	uint8_t guest;			  /* of another process group, and counted among ranks_here */
 } MPID_nem_glex_vc_t;
 
 /* What the area of a request is that waits. */
