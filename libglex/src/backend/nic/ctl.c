@@ -26,11 +26,12 @@
 #define CONNECT_S  10
 #define CONNECT_NS (CONNECT_S * UINT64_C(1000000000))
 
-/* Whether a call that failed is to be made again: it was interrupted, or a slice of our patience is over. */
+/* Whether a call that failed is to be made again: it was interrupted, or a slice of our patience is over, not all. */
 static bool is_to_repeat(struct nic_patience *patience)
 {
-	return errno == EINTR ||
-	       ((errno == EAGAIN || errno == EWOULDBLOCK) && nic_patience_left(patience, emu_now_ns()));
+	bool over = errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK;
+
+	return over && nic_patience_left(patience, emu_now_ns());
 }
 
 /* 0 or -1 with errno. */
