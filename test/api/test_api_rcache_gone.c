@@ -6,6 +6,7 @@
  * Loops run over the ways in which it may learn of changes (MONITORS).
  */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "test/api/rcache_bench.h"
 #include "test/lib/seccomp.h"
@@ -251,7 +252,23 @@ struct stressor {
 	unsigned seed;
 };
 
-/* The kernel hands out at once what was unmapped last: so the threads take each other's addresses. */
+/* One more place than threads: so they take each other's addresses, and their own again. */
+#define PLACES	  (STRESSORS + 1)
+#define PLACE_LEN (16 * 4096)
+
+static unsigned char *places;
+static atomic_bool taken[PLACES];
+
+static int take_place(unsigned *seed)
+{
+	int i;
+
+	do
+		i = rand_r(seed) % PLACES;
+	while (atomic_exchange(&taken[i], true));
+	return i;
+}
+
 static void *stress(void *arg)
 {
 	struct stressor *s = arg;
@@ -260,9 +277,10 @@ static void *stress(void *arg)
 		int kind = rand_r(&s->seed) % (KINDS_OF_MEMORY + 1);
 		size_t len = (1 + (size_t)rand_r(&s->seed) % 15) * 4096;
 		unsigned char byte = (unsigned char)(1 + rand_r(&s->seed) % 255);
-		unsigned char *mem = kind == KINDS_OF_MEMORY ? malloc(len) : map_kind(kind, NULL, len, byte);
+		int uses = 1 + rand_r(&s->seed) % 3, place = take_place(&s->seed);
+		unsigned char *mem =
+			kind == KINDS_OF_MEMORY ? malloc(len) : map_kind(kind, places + place * PLACE_LEN, len, byte);
 		struct glex_rcache_region region;
-		int uses = 1 + rand_r(&s->seed) % 3;
 
 		memset(mem, byte, len);
 		while (uses--) {
@@ -276,11 +294,12 @@ static void *stress(void *arg)
 		}
 		if (kind != KINDS_OF_MEMORY) {
 			unmap(s->monitor, mem, len);
-			continue;
+		} else {
+			if (s->monitor == EXPLICIT)
+				OK(glex_mem_invalidate(mem, len));
+			free(mem);
 		}
-		if (s->monitor == EXPLICIT)
-			OK(glex_mem_invalidate(mem, len));
-		free(mem);
+		atomic_store(&taken[place], false);
 	}
 	return NULL;
 }
@@ -297,6 +316,7 @@ START_TEST(rcache__stress__threads_map_use_and_unmap_the_same_addresses)
 	for (int i = 1; i < STRESSORS; i++)
 		peers[i] = peer_start(looker, NULL);
 	bench_open(&b, _i, &attr);
+	places = lonely(PLACES * PLACE_LEN);
 	peers[0] = b.peer;
 	for (int i = 0; i < STRESSORS; i++) {
 		stressors[i] = (struct stressor){b, _i, (unsigned)i + 1};
