@@ -132,6 +132,28 @@ START_TEST(rcache__merge__overlapping_and_adjacent_become_one)
 }
 END_TEST
 
+/* What is longer than the cache may be would not be kept, and so be registered each time. */
+START_TEST(rcache__merge_longer_than_the_cache__not_merged)
+{
+	struct glex_rcache_attr attr = {.field_mask = GLEX_RCACHE_ATTR_MAX_SIZE, .max_size = 4 * 4096};
+	struct bench b;
+	unsigned char *mem;
+
+	bench_open(&b, AUTO, &attr);
+	mem = map_at(NULL, 8 * page, 3);
+	get_put(&b, mem, 3 * page, R);
+	get_put(&b, mem + 3 * page, 2 * page, R); /* touches */
+	get_put(&b, mem + 4 * page, 4 * page, R); /* overlaps */
+	ck_assert_uint_eq(stats_of(&b).merges, 0);
+	ck_assert_uint_eq(stats_of(&b).misses, 3);
+	get_put(&b, mem + 4 * page, 4 * page, R);
+	ck_assert_uint_eq(stats_of(&b).misses, 3);
+	ck_assert_uint_le(stats_of(&b).size, 4 * page);
+	munmap(mem, 8 * page);
+	bench_close(&b);
+}
+END_TEST
+
 START_TEST(rcache__adjacent_with_other_rights__not_merged)
 {
 	struct glex_rcache_region left, right;
@@ -462,6 +484,7 @@ int main(void)
 	tcase_add_test(tc, rcache__bad_arguments__invalid);
 	tcase_add_test(tc, rcache__more_rights_wanted__registered_with_both);
 	tcase_add_test(tc, rcache__merge__overlapping_and_adjacent_become_one);
+	tcase_add_test(tc, rcache__merge_longer_than_the_cache__not_merged);
 	tcase_add_test(tc, rcache__adjacent_with_other_rights__not_merged);
 	tcase_add_test(tc, rcache__merge_with_unwritable__peers_get_no_right_to_write_there);
 	tcase_add_test(tc, rcache__part_invalidated__the_rest_stays);

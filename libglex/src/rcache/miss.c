@@ -103,14 +103,15 @@ static void leave(struct glex_rcache *rc, const struct rcache_plan *plan)
 /* ---- merging ---------------------------------------------------------------- */
 
 /* True if the span may become part of wide, which is then as large as both. */
-static bool take_in(const struct rcache_plan *plan, const struct rcache_span *span, const struct rcache_entry *entry,
+static bool take_in(const struct glex_rcache *rc, const struct rcache_plan *plan, const struct rcache_span *span,
 		    bool equal_rights, struct rcache_plan *wide)
 {
+	uint64_t most = rc->max_size < RCACHE_REACH ? rc->max_size : RCACHE_REACH; /* longer ones are not kept */
 	bool touches = span->end == plan->start || span->start == plan->end;
 	uint64_t start = span->start < wide->start ? span->start : wide->start;
 	uint64_t end = span->end > wide->end ? span->end : wide->end;
 
-	if (entry->tie != plan->tie || end - start > RCACHE_REACH ||
+	if (rc->entries[span->entry].tie != plan->tie || end - start > most ||
 	    (span->rights != plan->rights && (equal_rights || touches)) ||
 	    (touches && plan->tie != GLEXI_TIED_TO_ADDRESS))
 		return false;
@@ -129,7 +130,7 @@ static bool widen(const struct glex_rcache *rc, const struct rcache_plan *plan, 
 	*wide = *plan;
 	for (uint32_t at = rcache_index_find(rc, plan->start - 1);
 	     at < rc->index_used && rc->index[at].start <= plan->end; at++)
-		any |= take_in(plan, &rc->index[at], &rc->entries[rc->index[at].entry], equal_rights, wide);
+		any |= take_in(rc, plan, &rc->index[at], equal_rights, wide);
 	return any;
 }
 
