@@ -45,7 +45,7 @@ typedef enum glex_ret {
 	GLEX_SUCCESS = 0,
 	GLEX_SYS_ERR = 1,	  /* the system refused, or the device is lost; the log on stderr names the cause */
 	GLEX_INVALID_PARAM = 2,	  /* an argument is out of range; nothing was done */
-	GLEX_NO_EP_RESOURCE = 3,  /* that endpoint number is taken, or none of that type is left; try another type */
+	GLEX_NO_EP_RESOURCE = 3,  /* that number is taken, or none is left of that type: try another, or see the log */
 	GLEX_NO_MEM_RESOURCE = 4, /* the memory table or memory itself is full; deregister something and repeat */
 	GLEX_BUSY = 5,	     /* the descriptor queue has no room for the whole list: post it again; clears by itself */
 	GLEX_NO_MP = 6,	     /* no mini-packet (within the timeout) */
@@ -379,7 +379,8 @@ glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *
  * Creates an endpoint.  Numbers 0..max_fast_ep_num are FAST, from there to
  * max_ep_num NORMAL, EMULATE ones lie above.  Capacities are rounded up to a
  * power of two; glex_query_ep tells what was given.
- * GLEX_NO_EP_RESOURCE: the number is taken or the class is exhausted (another type may do).
+ * GLEX_NO_EP_RESOURCE: the number is taken or the class is exhausted (another type may do), or the process or
+ * glexd has no descriptor left, which the log says.
  * GLEX_INVALID_PARAM: unknown type, number outside its class, capacity above the device's maximum.
  * GLEX_NO_MEM_RESOURCE: no memory for the queues.
  */
