@@ -41,10 +41,19 @@ run "rings are bypassed by the older name" GLEX_MPI_CHANNEL=er GLEX_BYPASS_RDMA_
 has "no peer has rings then" 'rings opened 0,'
 run "the queue is told by older names" PDP_GLEX_USE_HC_MPQ=1 PDP_GLEX_HC_MPQ_L1_CAPACITY=16384
 has "it is as told then" '^  endpoint type 0, key 0x[0-9a-f]*, MPQ 16384 \(HC\),'
+run "and by the new ones" GLEX_EP_HC_MPQ=1 GLEX_EP_MPQ_SLOTS=16384
+has "it is as told then, too" '^  endpoint type 0, key 0x[0-9a-f]*, MPQ 16384 \(HC\),'
 run "an emulated endpoint" GLEX_EP_TYPE=2
 has "it is one" '^  endpoint type 2,'
 run "fewer slots than the peers need" GLEX_EP_MPQ_SLOTS=1
 has "are as many as they need" '^  endpoint type 0, key 0x[0-9a-f]*, MPQ (1024|2048),'
+
+unset MPIR_CVAR_NOLOCAL
+run "ranks that may share memory"
+has "share it" '^  peers 0,'
+run "ranks that may not" MPICH_NO_LOCAL=1
+has "do not" '^  peers 1,'
+export MPIR_CVAR_NOLOCAL=1
 
 # what a machine cannot give
 ! GLEX_MAX_LOCKED=4096 mpirun_ 1 "$work/bin/limits" >"$work/out" 2>"$work/err" &&
