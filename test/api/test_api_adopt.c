@@ -504,9 +504,12 @@ START_TEST(fork__child_is_a_client_too__adopts_its_own)
 }
 END_TEST
 
-START_TEST(fork__no_memory_for_the_copy__fork_works_and_it_is_said)
+/* _i: 0 no memory, 1 no descriptor */
+START_TEST(fork__no_means_for_the_copy__fork_works_and_it_is_said)
 {
-	struct rlimit limit;
+	static const char *const said[] = {"fork: no memory for a private copy", "fork: no descriptor to find"};
+	int what = _i ? RLIMIT_NOFILE : RLIMIT_AS;
+	struct rlimit limit, usual;
 	struct side side;
 	char text[4096] = "";
 	int log, status;
@@ -519,11 +522,13 @@ START_TEST(fork__no_memory_for_the_copy__fork_works_and_it_is_said)
 	open_adopting(&side, "always");
 	OK(glex_deregister_mem(side.ep, make_hot(&side, forked_memory, 64 * LEN)));
 	ck_assert(is_shared(forked_memory));
-	getrlimit(RLIMIT_AS, &limit);
-	limit.rlim_cur = all_addresses();
-	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	getrlimit(what, &usual);
+	limit = usual;
+	limit.rlim_cur = _i ? 0 : all_addresses();
+	ck_assert_int_eq(setrlimit(what, &limit), 0);
 	child = fork();
 	ck_assert_int_ge(child, 0);
+	setrlimit(what, &usual);
 	if (child == 0)
 		_exit(is_shared(forked_memory) ? EXIT_SUCCESS : EXIT_FAILURE);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -531,7 +536,7 @@ START_TEST(fork__no_memory_for_the_copy__fork_works_and_it_is_said)
 	log = open("/dev/shm/glex-adopt-log", O_RDONLY);
 	ck_assert_int_gt(read(log, text, sizeof(text) - 1), 0);
 	unlink("/dev/shm/glex-adopt-log");
-	ck_assert_ptr_nonnull(strstr(text, "fork: no memory for a private copy"));
+	ck_assert_ptr_nonnull(strstr(text, said[_i]));
 }
 END_TEST
 
@@ -559,7 +564,7 @@ int main(void)
 	tcase_add_test(tc, fork__adopted_memory__child_has_its_own_and_the_parent_goes_on);
 	tcase_add_test(tc, fork__adopted_memory_was_moved_and_protected__child_has_it_where_it_is);
 	tcase_add_test(tc, fork__child_is_a_client_too__adopts_its_own);
-	tcase_add_test(tc, fork__no_memory_for_the_copy__fork_works_and_it_is_said);
+	tcase_add_loop_test(tc, fork__no_means_for_the_copy__fork_works_and_it_is_said, 0, 2);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

@@ -320,6 +320,9 @@ static void before_fork(void)
 	if (nic_adopt.fd < 0)
 		return;
 	vma_fd = nic_vma_open();
+	if (vma_fd < 0 && is_any())
+		glexi_warn("fork: no descriptor to find adopted memory by: the child shares it with its parent; see "
+			   "ulimit -n");
 	while (copied < COPIES && nic_vma_find(vma_fd, vma.end, &vma)) {
 		if (!is_ours(&vma))
 			continue;
