@@ -44,8 +44,9 @@ static void poll_until_known(struct perf_side *s)
  * is the sum.  Where side 1 would be polling for the data it polls now too: the
  * cores may be neighbours that slow each other down.
  */
-static double bandwidth_limit(struct perf_side *s, const struct perf_test *test, uint32_t size)
+static double bandwidth_limit(struct perf_side *s, const struct perf_test *test, const struct perf_plan *plan)
 {
+	uint32_t times = plan->batch * plan->window;
 	bool get = test->one_sided;
 	double mine = 0;
 
@@ -56,10 +57,10 @@ static double bandwidth_limit(struct perf_side *s, const struct perf_test *test,
 		poll_until_known(s);
 	if (s->side == 0 || test->both_ways) {
 		if (s->opt->memory == PERF_MEMORY_ALLOC)
-			mine = perf_copy_MBps(s->in, s->out, size);
+			mine = perf_copy_MBps(s->in, s->out, plan->size, times);
 		else
 			mine = perf_attach_MBps((pid_t)s->peer.pid, get ? s->in : s->out,
-						s->peer.mem + (get ? 0 : s->half), size, !get);
+						s->peer.mem + (get ? 0 : s->half), plan->size, !get, times);
 	}
 	if (s->side == 0)
 		/* relaxed: meeting orders what follows */
@@ -94,21 +95,24 @@ static void run_bandwidth(struct perf_side *s, struct perf_row *row, double *sam
 	uint32_t parts = s->opt->check ? 1 : PARTS, done = 0;
 	double limit[PARTS + 1], ratio[PARTS];
 	struct perf_plan part = *row->plan;
+	int spins = s->spins;
 	struct perf_stat stat;
 
+	s->spins = s->window_spins;
 	if (parts > part.samples)
 		parts = part.samples;
-	limit[0] = bandwidth_limit(s, row->test, part.size);
+	limit[0] = bandwidth_limit(s, row->test, &part);
 	for (uint32_t i = 0; i < parts; i++) {
 		part.samples = (row->plan->samples - done) / (parts - i);
 		row->test->run(s, &part, sample + done);
 		perf_side_meet(s);
-		limit[i + 1] = bandwidth_limit(s, row->test, part.size);
+		limit[i + 1] = bandwidth_limit(s, row->test, &part);
 		perf_stat_of(sample + done, part.samples, &stat);
 		ratio[i] = perf_MBps(row, stat.p50) / ((limit[i] + limit[i + 1]) / 2);
 		done += part.samples;
 		part.warmup = 1;
 	}
+	s->spins = spins;
 	perf_stat_of(ratio, parts, &stat);
 	row->of_limit = stat.p50;
 	perf_stat_of(limit, parts + 1, &stat);

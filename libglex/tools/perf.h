@@ -112,10 +112,11 @@ struct perf_side {
 	glex_ep_handle_t ep;
 	struct perf_card peer;
 	glex_mem_handle_t mh;
-	int side;     /* 2 and on: a further member of a collective */
-	int spins;    /* polls before a wait may sleep */
-	uint8_t *out; /* what is sent from: offset 0 of the region on both sides */
-	uint8_t *in;  /* what is received into: offset half on both sides */
+	int side;	  /* 2 and on: a further member of a collective */
+	int spins;	  /* polls before a wait may sleep */
+	int window_spins; /* what spins is while a bandwidth is measured */
+	uint8_t *out;	  /* what is sent from: offset 0 of the region on both sides */
+	uint8_t *in;	  /* what is received into: offset half on both sides */
 	uint64_t half;
 	uint64_t meetings; /* of all */
 	const struct perf_options *opt;

@@ -17,9 +17,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define LOOKS	 7
-#define LOOK_NS	 200000U
-#define SLEEP_NS 50000000L
+#define LOOKS	   7 /* at each way, to choose one */
+#define LOOK_NS	   200000U
+#define LONG_LOOKS 3 /* at the chosen one */
+#define SLEEP_NS   50000000L
 
 /* One way of moving len bytes; false: it does not work. */
 struct way {
@@ -32,18 +33,19 @@ struct way {
 	uint64_t there;
 };
 
-static double look(const struct way *way)
+/* At least so many moves, and for so long. */
+static double look(const struct way *way, uint32_t least, uint64_t least_ns)
 {
 	uint64_t start = perf_now_ns(), ns;
-	uint32_t times = 0, burst = way->len < 1U << 20 ? 8 : 1;
+	uint32_t times = 0;
 
 	do {
-		for (uint32_t i = 0; i < burst; i++)
+		for (uint32_t i = 0; i < least; i++)
 			if (!way->move(way))
 				return 0;
-		times += burst;
+		times += least;
 		ns = perf_now_ns() - start;
-	} while (ns < LOOK_NS);
+	} while (ns < least_ns);
 	return (double)way->len * times * 1e3 / (double)ns;
 }
 
@@ -56,7 +58,7 @@ static const struct way *best_of(const struct way *way, int count)
 	for (int k = 0; k < LOOKS; k++)
 		for (int i = 0; i < count; i++) {
 			way[i].move(&way[i]); /* warm */
-			rate[i][k] = look(&way[i]);
+			rate[i][k] = look(&way[i], way[i].len < 1U << 20 ? 8 : 1, LOOK_NS);
 		}
 	for (int i = 0; i < count; i++) {
 		struct perf_stat stat;
@@ -70,17 +72,21 @@ static const struct way *best_of(const struct way *way, int count)
 	return found;
 }
 
-/* What it moves.  By looks of their own: of those that chose it, more were lucky than of others. */
-static double rate_of_best(const struct way *way, int count)
+/*
+ * What it moves.  By looks of their own: of those that chose it, more were lucky than
+ * of others.  Each as long as a sample of what is compared with it: short ones
+ * fit between two interruptions, and their median would be that of no interruption.
+ */
+static double rate_of_best(const struct way *way, int count, uint32_t times)
 {
 	const struct way *best = best_of(way, count);
 	struct perf_stat stat;
-	double rate[LOOKS];
+	double rate[LONG_LOOKS];
 
 	best->move(best); /* warm */
-	for (int k = 0; k < LOOKS; k++)
-		rate[k] = look(best);
-	perf_stat_of(rate, LOOKS, &stat);
+	for (int k = 0; k < LONG_LOOKS; k++)
+		rate[k] = look(best, times, 0);
+	perf_stat_of(rate, LONG_LOOKS, &stat);
 	return stat.p50;
 }
 
@@ -134,7 +140,7 @@ static bool move_by_copy(const struct way *way)
 	return true;
 }
 
-double perf_copy_MBps(void *dst, const void *src, size_t len)
+double perf_copy_MBps(void *dst, const void *src, size_t len, uint32_t times)
 {
 	struct way way[4];
 	int count = 0;
@@ -149,7 +155,7 @@ double perf_copy_MBps(void *dst, const void *src, size_t len)
 	if (__builtin_cpu_supports("avx512f"))
 		way[count++].copy = copy_avx512;
 #endif
-	return rate_of_best(way, count);
+	return rate_of_best(way, count, times);
 }
 
 /* ---- ATTACH --------------------------------------------------------------- */
@@ -179,7 +185,7 @@ static bool move_by_write(const struct way *way)
 	return move_by_attach(way, true);
 }
 
-double perf_attach_MBps(pid_t pid, void *here, uint64_t there, size_t len, bool put)
+double perf_attach_MBps(pid_t pid, void *here, uint64_t there, size_t len, bool put, uint32_t times)
 {
 	static const size_t splits[] = {64U << 10, 256U << 10, 1U << 20, 4U << 20};
 	struct way way[5];
@@ -198,7 +204,7 @@ double perf_attach_MBps(pid_t pid, void *here, uint64_t there, size_t len, bool 
 				      .pid = pid,
 				      .there = there};
 	}
-	return rate_of_best(way, count);
+	return rate_of_best(way, count, times);
 }
 
 /* ---- FUTEX ---------------------------------------------------------------- */

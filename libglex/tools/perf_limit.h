@@ -11,7 +11,8 @@
  *            several ways to split a transfer into calls
  *   FUTEX    from a store and futex_wake to the sleeper running on its core
  *
- * Medians of short looks, in MB (10^6 bytes) a second or nanoseconds.
+ * Medians, in MB (10^6 bytes) a second or nanoseconds; of a bandwidth over looks of
+ * `times` transfers, which are to be as many as in a sample of what is compared.
  */
 #ifndef PERF_LIMIT_H
 #define PERF_LIMIT_H
@@ -21,10 +22,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-double perf_copy_MBps(void *dst, const void *src, size_t len);
+double perf_copy_MBps(void *dst, const void *src, size_t len, uint32_t times);
 
 /* here: memory of this process; there: address in the process pid.  0: the system refuses. */
-double perf_attach_MBps(pid_t pid, void *here, uint64_t there, size_t len, bool put);
+double perf_attach_MBps(pid_t pid, void *here, uint64_t there, size_t len, bool put, uint32_t times);
 
 /* Sleeps until *word is want, 50 ms at most; true: it is.  For a word in memory shared by processes. */
 bool perf_futex_wait(_Atomic uint32_t *word, uint32_t want);

@@ -349,14 +349,20 @@ static void get_memory(struct perf_side *s, uint64_t len)
 
 /*
  * Polls before the library may put the caller to sleep: far longer than any
- * answer that is on its way, unless glexd must move the data and finds all cores
- * taken by pollers.
+ * answer that is on its way, and in a test of bandwidth than any window of data, or
+ * each would end with a wake-up.  Not so if glexd must move the data and finds all
+ * cores taken by pollers.
  */
-static int choose_spins(const struct perf_options *opt)
+static void choose_spins(struct perf_side *s)
 {
-	int core[3];
+	const int *core = s->opt->core;
+	int list[3], cores = perf_cores(list, 3);
 
-	return opt->ep_type == GLEX_EP_TYPE_NORMAL && perf_cores(core, 3) < 3 ? 200 : 20000;
+	s->spins = s->window_spins = 20000;
+	if (s->opt->ep_type == GLEX_EP_TYPE_NORMAL && cores < 3)
+		s->spins = s->window_spins = 200;
+	else if (cores > 1 && (core[0] != core[1] || core[0] == PERF_NO_CORE))
+		s->window_spins = 4000000;
 }
 
 static void open_device(struct perf_side *s)
@@ -392,7 +398,7 @@ void perf_side_open(struct perf_side *s, uint64_t half)
 	struct glex_ep_attr attr = {.type = s->opt->ep_type, .num = GLEX_ANY_EP_NUM, .key = GLEX_EP_MAKE_KEY(getpid())};
 	struct perf_card card = {.key = attr.key, .pid = (uint32_t)getpid()};
 
-	s->spins = choose_spins(s->opt);
+	choose_spins(s);
 	s->half = half;
 	open_device(s);
 	must(s, "glex_create_ep", glex_create_ep(s->dev, &attr, &s->ep));

@@ -10,7 +10,8 @@
 #
 # A run of each, then the next round.  What counts is the median over the rounds;
 # of a ratio, the median of the ratios of each round.  What is not installed is
-# left out.  Nobody reads the data of put_bw, get_bw and put_lat, here and there.
+# left out; a row whose figure is missing for any other reason is not met.  Nobody
+# reads the data of put_bw, get_bw and put_lat, here and there.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -313,6 +314,34 @@ measure()
 
 # ---- results -----------------------------------------------------------------
 
+# What is compared with what of whom: "TEST METRIC OTHER OTHER_TEST"
+rivals="mp_lat ns uct am_lat
+put_poll_lat ns uct put_lat
+put_lat ns uct am_lat
+put_lat ns fi pingpong
+mp_rate Mps uct am_bw"
+
+# The ratios of each round as further figures of it: "ROUND alloc TEST SIZE of:OTHER_TEST RATIO"
+add_ratios()
+{
+	awk -v rivals="$rivals" '
+	{ is[$1, $2, $3, $4, $5] = $6; rounds = $1 > rounds ? $1 : rounds; sizes[$4] }
+	END {
+		n = split(rivals, rival, "\n")
+		for (i = 1; i <= n; i++) {
+			split(rival[i], r, " ")
+			for (round = 1; round <= rounds; round++)
+				for (size in sizes) {
+					mine = is[round, "alloc", r[1], size, r[2]]
+					theirs = is[round, r[3], r[4], size, r[2]]
+					if (mine > 0 && theirs > 0)
+						print round, "alloc", r[1], size, "of:" r[4], mine / theirs
+				}
+		}
+	}' "$work/data" >"$work/ratios"
+	cat "$work/ratios" >>"$work/data"
+}
+
 # Medians over the rounds: "WAY TEST SIZE METRIC VALUE"
 to_medians()
 {
@@ -336,18 +365,25 @@ to_medians()
 # The rows of the table: tab between what, figure, unit, limit, ratio, target, met
 to_rows()
 {
-	awk "$awk_median"'
+	awk -v uct="$(command -v ucx_perftest)" -v fi="$(command -v fi_pingpong)" -v peer_sizes="$peer_sizes" '
+	BEGIN { installed["uct"] = uct != ""; installed["fi"] = fi != "" }
 	{ is[$1, $2, $3, $4] = $5; sizes[$1, $2] = sizes[$1, $2] " " $3 }
 	function has(way, test, size, metric) {
 		return (way, test, size, metric) in is
+	}
+	# A row that cannot be made is one that is missed.
+	function missing(what, must, aim) {
+		row(what, "-", "", "", "", must, aim, 0)
 	}
 	function row(what, figure, unit, limit, ratio, target, aim, met) {
 		printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", what, figure, unit, limit, ratio, target, aim, met ? "met" : "NOT MET"
 	}
 	# A latency as a multiple of RAW; beside it what a bare line each way takes, and a bare queue.
 	function latency(what, test, must, aim,   per) {
-		if (!has("alloc", test, 8, "ns"))
+		if (!has("alloc", test, 8, "ns")) {
+			missing(what, "<= " must, aim)
 			return
+		}
 		per = is["alloc", test, 8, "per_raw"]
 		row(what, sprintf("%.1f", is["alloc", test, 8, "ns"]), "ns",
 			sprintf("RAW %.0f, %.0f, %.0f", is["alloc", test, 8, "raw"], is["alloc", test, 8, "raw2"], is["alloc", test, 8, "ring"]),
@@ -355,17 +391,25 @@ to_rows()
 	}
 	# A figure that must not exceed, or not fall below, a number.
 	function number(what, figure, unit, sign, must, aim, digits) {
-		if (figure == "")
+		if (figure == "") {
+			missing(what, sign " " must, aim)
 			return
+		}
 		row(what, sprintf("%." digits "f", figure), unit, "", "", sign " " must, aim,
 			sign == "<=" ? figure <= must : figure >= must)
 	}
 	# Each size of a bandwidth against its limit.
 	function bandwidth(what, way, test, limit, must, aim,   list, n, i, ratio) {
 		n = split(sizes[way, test], list, " ")
+		if (n == 0)
+			missing(what, ">= " must, aim)
 		for (i = 1; i <= n; i++) {
-			if (seen[way, test, list[i]]++ || !has(way, test, list[i], "of_limit"))
+			if (seen[way, test, list[i]]++)
 				continue
+			if (!has(way, test, list[i], "of_limit")) {
+				missing(sprintf("%s, %s", what, human(list[i])), ">= " must, aim)
+				continue
+			}
 			ratio = is[way, test, list[i], "of_limit"]
 			row(sprintf("%s, %s", what, human(list[i])), sprintf("%.2f", is[way, test, list[i], "MBps"] / 1e3), "GB/s",
 				sprintf("%s %.2f", limit, is[way, test, list[i], "limit"] / 1e3), sprintf("%.2f", ratio), ">= " must, aim,
@@ -375,17 +419,30 @@ to_rows()
 	function human(size) {
 		return size >= 1048576 ? size / 1048576 " MiB" : size >= 1024 ? size / 1024 " KiB" : size " B"
 	}
-	# Ours against another at each size both have.
-	function against(what, test, other, other_test, name,   list, n, i, mine, theirs) {
-		n = split(sizes[other, other_test], list, " ")
-		for (i = 1; i <= n; i++) {
-			if (seen[test, other, list[i]]++ || !has("alloc", test, list[i], "ns") || !has(other, other_test, list[i], "ns"))
-				continue
-			mine = is["alloc", test, list[i], "ns"]
-			theirs = is[other, other_test, list[i], "ns"]
-			row(sprintf("%s, %s", what, human(list[i])), sprintf("%.1f", mine), "ns", sprintf("%s %.1f", name, theirs),
-				sprintf("%.2f", mine / theirs), "<= 1", "< 1", sprintf("%.2f", mine / theirs) + 0 <= 1)
+	# Ours against another, if he is here, at each size that both are measured at.
+	function against(what, test, other, other_test, name, size,   mine, ratio, must) {
+		if (!installed[other])
+			return
+		must = test == "mp_rate" ? "> 1" : "<= 1"
+		if (test != "mp_rate")
+			what = what ", " human(size)
+		if (!has("alloc", test, size, "of:" other_test)) {
+			missing(what, must, "")
+			return
 		}
+		ratio = sprintf("%.2f", is["alloc", test, size, "of:" other_test]) + 0
+		if (test == "mp_rate")
+			row(what, sprintf("%.1f", is["alloc", test, size, "Mps"]), "M/s",
+				sprintf("%s %.1f", name, is[other, other_test, size, "Mps"]), sprintf("%.2f", ratio), must, "", ratio > 1)
+		else
+			row(what, sprintf("%.1f", is["alloc", test, size, "ns"]), "ns",
+				sprintf("%s %.1f", name, is[other, other_test, size, "ns"]), sprintf("%.2f", ratio), must, "< 1", ratio <= 1)
+	}
+	function against_at(what, test, other, other_test, name, most,   list, n, i) {
+		n = split(peer_sizes, list, " ")
+		for (i = 1; i <= n; i++)
+			if (list[i] <= most)
+				against(what, test, other, other_test, name, list[i])
 	}
 	END {
 		latency("immediate PUT 8 B, event", "imm_put_lat", 1.5, 1.2)
@@ -393,11 +450,7 @@ to_rows()
 		latency("PUT 8 B, polled", "put_poll_lat", 1.1, 0.9)
 		number("GET 8 B, idle memory", is["alloc", "get_lat", 8, "ns"], "ns", "<=", 60, 30, 1)
 		number("MP rate", is["alloc", "mp_rate", 8, "Mps"], "M/s", ">=", 30, 80, 1)
-		if (has("uct", "am_bw", 8, "Mps"))
-			row("MP rate", sprintf("%.1f", is["alloc", "mp_rate", 8, "Mps"]), "M/s",
-				sprintf("am_bw %.1f", is["uct", "am_bw", 8, "Mps"]),
-				sprintf("%.2f", is["alloc", "mp_rate", 8, "Mps"] / is["uct", "am_bw", 8, "Mps"]), "> 1", "",
-				is["alloc", "mp_rate", 8, "Mps"] > is["uct", "am_bw", 8, "Mps"])
+		against("MP rate", "mp_rate", "uct", "am_bw", "am_bw", 8)
 		number("immediate PUT rate", is["alloc", "imm_put_rate", 8, "Mps"], "M/s", ">=", 40, 90, 1)
 		bandwidth("PUT mapped", "alloc", "put_bw", "memcpy", 0.8, 0.95)
 		bandwidth("GET mapped", "alloc", "get_bw", "memcpy", 0.8, 0.95)
@@ -411,16 +464,18 @@ to_rows()
 				sprintf("futex %.1f", is["alloc", "wake_lat", 8, "limit"] / 1e3),
 				sprintf("%.2f", is["alloc", "wake_lat", 8, "of_limit"]), "<= 1.3", 1.1,
 				is["alloc", "wake_lat", 8, "of_limit"] <= 1.3)
+		else
+			missing("wake-up of a sleeper", "<= 1.3", 1.1)
 		number("CPU of the poster, 64 MiB PUT", is["alloc", "overlap", 67108864, "value"], "%", "<=", 5, 1, 2)
 		number("idle glexd", is["alloc", "idle", 0, "value"], "% CPU", "<=", 0.1, 0, 3)
 		number("registration cache, hit", is["alloc", "rcache_hit", 4096, "value"], "ns", "<=", 30, 15, 1)
 		number("memory of an endpoint", is["alloc", "ep_mem", 1, "value"] == "" ? "" : is["alloc", "ep_mem", 1, "value"] / 1024,
 			"MiB", "<=", 1.5, "", 2)
 		number("open, create, register 1 MiB", is["alloc", "open", 1048576, "value"], "ms", "<=", 1, 0.3, 2)
-		against("MP against uct am_lat", "mp_lat", "uct", "am_lat", "am")
-		against("PUT polled against uct put_lat", "put_poll_lat", "uct", "put_lat", "put")
-		against("PUT event against uct am_lat", "put_lat", "uct", "am_lat", "am")
-		against("PUT event against fi_pingpong", "put_lat", "fi", "pingpong", "fi")
+		against_at("MP against uct am_lat", "mp_lat", "uct", "am_lat", "am", 64)
+		against_at("PUT polled against uct put_lat", "put_poll_lat", "uct", "put_lat", "put", 1048576)
+		against_at("PUT event against uct am_lat", "put_lat", "uct", "am_lat", "am", 8000)
+		against_at("PUT event against fi_pingpong", "put_lat", "fi", "pingpong", "fi", 1048576)
 	}' "$work/medians" >"$work/rows"
 }
 
@@ -451,7 +506,7 @@ write_json()
 {
 	awk -F '\t' '{
 		printf "{\"row\":\"%s\",\"figure\":%s,\"unit\":\"%s\",\"beside\":\"%s\",\"ratio\":%s,\"must\":\"%s\",\"aim\":\"%s\",\"met\":%s}\n",
-			$1, $2, $3, $4, $5 == "" ? "null" : $5, $6, $7, $8 == "met" ? "true" : "false"
+			$1, $2 == "-" ? "null" : $2, $3, $4, $5 == "" ? "null" : $5, $6, $7, $8 == "met" ? "true" : "false"
 	}' "$work/rows" >"$json" || die "cannot write $json"
 }
 
@@ -492,6 +547,7 @@ draw()
 
 start_glexd
 measure
+add_ratios
 to_medians
 to_rows
 print_table
