@@ -125,6 +125,66 @@ START_TEST(rcache__used_often__is_adopted_and_mapped_by_peers)
 END_TEST
 
 /* Peers that use it often by attach do not take the cache's turn.  _i: so many times. */
+struct registrant {
+	struct adopter *adopter;
+	void *mem; /* of an object that glexd has to be told of */
+	struct glex_rcache_region region;
+};
+
+static void *register_shared(void *arg)
+{
+	struct registrant *r = arg;
+
+	OK(glex_rcache_get(r->adopter->rc, r->mem, LEN, RW, &r->region));
+	return NULL;
+}
+
+static uint64_t misses_of(const struct adopter *a)
+{
+	struct glex_rcache_stats stats;
+
+	OK(glex_rcache_query(a->rc, &stats));
+	return stats.misses;
+}
+
+/* What must not happen while another thread registers is put off, not given up. */
+START_TEST(rcache__becomes_hot_while_another_thread_registers__is_adopted_later)
+{
+	unsigned char *mem = map_at(NULL, LEN, 3);
+	struct glex_rcache_region region;
+	struct registrant other;
+	struct adopter a;
+	pthread_t thread;
+	uint64_t misses;
+
+	open_adopter(&a);
+	other.adopter = &a;
+	other.mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(other.mem, MAP_FAILED);
+	OK(glex_rcache_get(a.rc, mem, LEN, RW, &region));
+	ck_assert(tell(&a.mapper, &a.side, region.mh, GET, 0, 100, 3).failed); /* not yet; and it is there */
+	OK(glex_rcache_put(a.rc, &region));
+	misses = misses_of(&a);
+	glexd_stop();
+	ck_assert_int_eq(pthread_create(&thread, NULL, register_shared, &other), 0);
+	UNTIL(misses_of(&a) == misses + 1);
+	for (int i = 0; i < 20; i++) {
+		OK(glex_rcache_get(a.rc, mem, LEN, RW, &region));
+		OK(glex_rcache_put(a.rc, &region));
+	}
+	ck_assert(!is_shared(mem));
+	glexd_go_on();
+	pthread_join(thread, NULL);
+	region = use_often(&a, mem, LEN);
+	expect_mapped(&a, mem, &region);
+	OK(glex_rcache_put(a.rc, &region));
+	OK(glex_rcache_put(a.rc, &other.region));
+	munmap(other.mem, LEN);
+	munmap(mem, LEN);
+	close_adopter(&a);
+}
+END_TEST
+
 START_TEST(rcache__peers_used_it_often__is_adopted_when_the_cache_asks)
 {
 	struct peer near = peer_start(helper_main, &mover);
@@ -450,6 +510,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, rcache__grows__all_of_it_is_mapped_by_peers, 0, 2);
 	tcase_add_test(tc, rcache__used_often__is_adopted_and_mapped_by_peers);
+	tcase_add_test(tc, rcache__becomes_hot_while_another_thread_registers__is_adopted_later);
 	tcase_add_loop_test(tc, rcache__peers_used_it_often__is_adopted_when_the_cache_asks, 0, 6);
 	tcase_add_loop_test(tc, rcache__contents_of_adopted_memory_discarded__zero_for_all, 0, 3);
 	tcase_add_loop_test(tc, rcache__adopted_memory_goes__its_pages_are_given_back, 0, 3);

@@ -315,11 +315,12 @@ static bool is_worth_sharing(const struct rcache_entry *entry)
 static __attribute__((noinline)) void put_slowly(struct glex_rcache *rc, uint32_t id)
 {
 	if (rc->entries[id].uses >= rc->entries[id].promote_at && rc->entries[id].spans) {
-		if (rc->gate_end == 0 && rc->missing == 0 && rc->may_share && is_worth_sharing(&rc->entries[id])) {
+		if (!rc->may_share || !is_worth_sharing(&rc->entries[id])) {
+			promote_pages(rc, id);
+		} else if (rc->gate_end == 0 && rc->missing == 0) {
 			promote_quietly(rc, id);
 			return;
-		}
-		promote_pages(rc, id);
+		} /* else it may not just now, and is asked for again at its next put */
 	}
 	if (rc->entries[id].refs) {
 		rcache_unlock_dispose(rc); /* somebody has got it meanwhile */
