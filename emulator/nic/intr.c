@@ -175,8 +175,11 @@ static uint32_t cause_of(struct emu_host *host, const struct emu_vport *to, cons
 	switch (status) {
 	case GLEX_ERR_STATUS_DEST_MPQ_FULL:
 		return EMU_BAD_MPQ_FULL;
-	case GLEX_ERR_STATUS_DEST_EQ_FULL: /* or was it the poster's own? */
-		return desc->flag & GLEX_FLAG_REMOTE_EVT && is_full(&to->eq) ? EMU_BAD_EQ_FULL : 0;
+	case GLEX_ERR_STATUS_DEST_EQ_FULL:
+		if (!(desc->flag & GLEX_FLAG_REMOTE_EVT))
+			return 0;
+		/* Or was it the poster's own?  If there are two, only how full they are now can tell. */
+		return !(desc->flag & GLEX_FLAG_LOCAL_EVT) || is_full(&to->eq) ? EMU_BAD_EQ_FULL : 0;
 	case GLEX_ERR_STATUS_ATT:
 	case GLEX_ERR_STATUS_MMT:
 		return desc->op == EMU_OP_MP ? 0 : why_refused(host, desc);

@@ -147,6 +147,21 @@ START_TEST(raise__queue_full__counted_and_the_descriptor_written)
 }
 END_TEST
 
+/* Its queue was read between the loss and the record of it. */
+START_TEST(bad_packet__event_queue_is_read_just_then__recorded_if_it_was_the_targets)
+{
+	struct emu_desc desc = desc_of(EMU_OP_PUT, 16);
+	struct emu_bad_slot *slot;
+
+	desc.flag = _i ? GLEX_FLAG_REMOTE_EVT : GLEX_FLAG_LOCAL_EVT;
+	emu_record_bad(&fake.host, &ours.port, &desc, GLEX_ERR_STATUS_DEST_EQ_FULL);
+	slot = emu_ring_peek(&theirs.port.epq, 0);
+	ck_assert_int_eq(slot != NULL, _i);
+	if (slot)
+		ck_assert_uint_eq(slot->cause, EMU_BAD_EQ_FULL);
+}
+END_TEST
+
 START_TEST(flags__of_each_request__interrupt_whom_they_name)
 {
 	static const enum emu_op ops[] = {EMU_OP_MP, EMU_OP_IMM_PUT, EMU_OP_PUT, EMU_OP_GET};
@@ -249,6 +264,7 @@ int main(void)
 	tcase_add_test(tc, answer__descriptor_cannot_be_written__stays_armed_for_the_next_sender);
 	tcase_add_test(tc, raise__nobody_asked_for_a_descriptor__only_recorded);
 	tcase_add_test(tc, raise__queue_full__counted_and_the_descriptor_written);
+	tcase_add_loop_test(tc, bad_packet__event_queue_is_read_just_then__recorded_if_it_was_the_targets, 0, 2);
 	tcase_add_loop_test(tc, flags__of_each_request__interrupt_whom_they_name, 0, 16);
 	tcase_add_test(tc, flags__request_refused__raise_nothing);
 	tcase_add_test(tc, arm__senders_at_once__no_wake_up_is_missed);
