@@ -466,6 +466,39 @@ START_TEST(fork__adopted_memory_was_moved_and_protected__child_has_it_where_it_i
 }
 END_TEST
 
+#define SPLIT ((size_t)1500) /* mappings, of two pages each, of which one may not be written */
+
+static void child_writes_all(int fd, void *arg)
+{
+	(void)fd;
+	(void)arg;
+	for (size_t i = 0; i < SPLIT; i++) {
+		ck_assert_int_eq(forked_memory[2 * i * PAGE], 1);
+		forked_memory[2 * i * PAGE] = 2;
+	}
+	ck_assert(!is_shared(forked_memory + (2 * SPLIT - 1) * PAGE));
+}
+
+START_TEST(fork__adopted_memory_was_protected_in_parts_without_number__child_has_its_own)
+{
+	struct peer child;
+	struct side side;
+
+	forked_memory = pages(2 * SPLIT * PAGE);
+	memset(forked_memory, 1, 2 * SPLIT * PAGE);
+	open_adopting(&side, "always");
+	OK(glex_deregister_mem(side.ep, make_hot(&side, forked_memory, 2 * SPLIT * PAGE)));
+	ck_assert(is_shared(forked_memory));
+	for (size_t i = 0; i < SPLIT; i++)
+		ck_assert_int_eq(mprotect(forked_memory + (2 * i + 1) * PAGE, PAGE, PROT_READ), 0);
+	child = peer_start(child_writes_all, NULL);
+	peer_join(&child);
+	for (size_t i = 0; i < SPLIT; i++)
+		ck_assert_int_eq(forked_memory[2 * i * PAGE], 1);
+	side_close(&side);
+}
+END_TEST
+
 static void fork_in_the_child(int fd, void *arg)
 {
 	struct side side;
@@ -563,6 +596,7 @@ int main(void)
 	tcase_add_loop_test(tc, adopt__at_a_limit__stays_private_and_is_reached, 0, 3);
 	tcase_add_test(tc, fork__adopted_memory__child_has_its_own_and_the_parent_goes_on);
 	tcase_add_test(tc, fork__adopted_memory_was_moved_and_protected__child_has_it_where_it_is);
+	tcase_add_test(tc, fork__adopted_memory_was_protected_in_parts_without_number__child_has_its_own);
 	tcase_add_test(tc, fork__child_is_a_client_too__adopts_its_own);
 	tcase_add_loop_test(tc, fork__no_means_for_the_copy__fork_works_and_it_is_said, 0, 2);
 	suite_add_tcase(suite, tc);

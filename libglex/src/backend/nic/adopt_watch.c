@@ -287,10 +287,10 @@ struct copy {
 	int prot;
 };
 
-#define COPIES (2 * ADOPT_MAX) /* protection that differs splits mappings */
+#define MORE 64 /* mappings that other threads may make of those counted, by mprotect */
 
-static struct copy copies[COPIES];
-static uint32_t copied;
+static struct copy *copies; /* memory of its own: malloc's lock may be held */
+static uint64_t copied, copies_room;
 
 static void copy_mapping(const struct nic_vma *vma, struct copy *copy)
 {
@@ -309,33 +309,74 @@ static void copy_mapping(const struct nic_vma *vma, struct copy *copy)
 		syscall(SYS_munmap, aside, copy->len);
 }
 
-static void before_fork(void)
+static uint64_t count_mappings(int vma_fd)
 {
 	struct nic_vma vma = {.end = 0};
+	uint64_t count = 0;
+
+	while (nic_vma_find(vma_fd, vma.end, &vma))
+		count += is_ours(&vma);
+	return count;
+}
+
+static uint64_t room_bytes(void)
+{
+	return whole_pages(copies_room * sizeof(*copies));
+}
+
+/* Copies what is adopted; returns the bytes it had no memory for. */
+static uint64_t copy_mappings(int vma_fd)
+{
+	struct nic_vma vma = {.end = 0};
+	uint64_t count = count_mappings(vma_fd), short_of = 0;
+
+	if (count == 0)
+		return 0;
+	copies_room = count + MORE;
+	copies = (struct copy *)(void *)map_private(0, room_bytes(), PROT_READ | PROT_WRITE);
+	while (nic_vma_find(vma_fd, vma.end, &vma)) {
+		if (!is_ours(&vma))
+			continue;
+		if (!copies || copied == copies_room) {
+			short_of += vma.end - vma.start;
+			continue;
+		}
+		copy_mapping(&vma, &copies[copied]);
+		short_of += copies[copied].aside ? 0 : copies[copied].len;
+		copied++;
+	}
+	return short_of;
+}
+
+static void before_fork(void)
+{
 	uint64_t short_of = 0;
 	int vma_fd;
 
 	pthread_mutex_lock(&nic_adopt.lock);
 	copied = 0;
+	copies = NULL;
 	if (nic_adopt.fd < 0)
 		return;
 	vma_fd = nic_vma_open();
 	if (vma_fd < 0 && is_any())
 		glexi_warn("fork: no descriptor to find adopted memory by: the child shares it with its parent; see "
 			   "ulimit -n");
-	while (copied < COPIES && nic_vma_find(vma_fd, vma.end, &vma)) {
-		if (!is_ours(&vma))
-			continue;
-		copy_mapping(&vma, &copies[copied]);
-		short_of += copies[copied].aside ? 0 : copies[copied].len;
-		copied++;
-	}
-	if (vma_fd >= 0)
+	if (vma_fd >= 0) {
+		short_of = copy_mappings(vma_fd);
 		close(vma_fd);
+	}
 	if (short_of)
 		glexi_warn("fork: no memory for a private copy of %llu KiB of adopted memory: the child shares it with "
 			   "its parent; see GLEX_ADOPT",
 			   (unsigned long long)short_of / 1024);
+}
+
+static void drop_table(void)
+{
+	if (copies)
+		syscall(SYS_munmap, copies, room_bytes());
+	copies = NULL;
 }
 
 static void in_parent(void)
@@ -343,6 +384,7 @@ static void in_parent(void)
 	while (copied > 0)
 		if (copies[--copied].aside)
 			syscall(SYS_munmap, copies[copied].aside, copies[copied].len);
+	drop_table();
 	pthread_mutex_unlock(&nic_adopt.lock);
 }
 
@@ -357,6 +399,7 @@ static void in_child(void)
 			syscall(SYS_mprotect, copy->aside, copy->len, copy->prot);
 		syscall(SYS_mremap, copy->aside, copy->len, copy->len, MREMAP_MAYMOVE | MREMAP_FIXED, copy->start);
 	}
+	drop_table();
 	if (nic_adopt.fd >= 0)
 		close(nic_adopt.fd);
 	nic_adopt.fd = -1;
