@@ -273,6 +273,14 @@ struct glex_dead {
 glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list);
 
 /*
+ * 1: more processes have a device of this network open than there are processors that any of
+ * them may run on, or there is one processor.  Then who polls without giving way (sched_yield)
+ * keeps those he waits for from running.  0: not so, not known, or dev is NULL.  It changes as
+ * processes come, go and are counted; two loads, so it may be asked often.  Thread-safe.
+ */
+int glex_is_crowded(glex_device_handle_t dev);
+
+/*
  * The value in force of a numeric variable of glex_env(7): for the layers above,
  * which have their rows in the same table and so need no parser of their own.
  * Sizes in bytes, times in the unit of the row, a choice as its place in the

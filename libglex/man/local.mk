@@ -32,6 +32,7 @@ glex_man_aliases = \
 	libglex/man/glex_num_of_device.3 \
 	libglex/man/glex_close_device.3 \
 	libglex/man/glex_query_device.3 \
+	libglex/man/glex_is_crowded.3 \
 	libglex/man/glex_destroy_ep.3 \
 	libglex/man/glex_query_ep.3 \
 	libglex/man/glex_get_ep_addr.3 \

@@ -164,6 +164,9 @@ static inline void glexch_relax(void)
 #endif
 }
 
+/* Processes of the network outnumber the processors they may run on, just now: who waits has to give way. */
+int glexch_crowded(const struct glexch *ch);
+
 /* Nothing is queued, no block is with a peer, no GET is under way. */
 int glexch_quiet(const struct glexch *ch);
 

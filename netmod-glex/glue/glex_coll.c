@@ -295,7 +295,7 @@ static int MPID_nem_glex_is_over(const struct MPID_nem_glex_tree *tree, const st
  */
 static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op, MPIR_Request *req)
 {
-	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.ranks_here > MPID_nem_glex.cpus;
+	int mpi_errno = MPI_SUCCESS, crowded = glexch_crowded(MPID_nem_glex.ch);
 	MPID_Progress_state state;
 	unsigned i;
 
@@ -377,7 +377,7 @@ static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 static int MPID_nem_glex_is_worth_it(const MPIR_Comm *comm)
 {
 	return MPID_nem_glex.coll_shape != MPID_NEM_GLEX_COLL_AUTO || comm->remote_size <= GLEX_GROUP_DIRECT_MAX ||
-	       MPID_nem_glex.ranks_here <= MPID_nem_glex.cpus;
+	       !glexch_crowded(MPID_nem_glex.ch);
 }
 
 /* With the degree that is wanted, or the greatest one that gives nobody too many children. */

@@ -94,11 +94,11 @@ struct MPID_nem_glex {
 	struct glexch *ch; /* NULL outside of init ... finalize */
 	MPIDI_PG_t *pg;
 	int rank;
-	int ranks_here; /* on this machine, as far as known */
-	int cpus;
-	int alone; /* there are no peers but those of the channel */
-	int idle;  /* polls in a row that found nothing */
-	int error; /* I3 */
+	int alone;   /* there are no peers but those of the channel */
+	int idle;    /* polls in a row that found nothing */
+	int crowded; /* processes outnumber processors: as of the last look */
+	int looks;   /* idle polls until the next */
+	int error;   /* I3 */
 	intptr_t eager_max;
 	size_t lend_above;			   /* longer one-sided data is fetched: glex_lend.c */
 	int zero_copy;				   /* else long messages are streamed when they are asked for */
@@ -137,7 +137,6 @@ typedef struct {
 	uint64_t piled;			  /* bytes of its unexpected messages, when they were counted last */
 	uint8_t held;			  /* the peer wants our sends to wait for their receives */
 	uint8_t holding;		  /* we the peer's */
-	uint8_t guest;			  /* of another process group, and counted among ranks_here */
 } MPID_nem_glex_vc_t;
 
 /* What the area of a request is that waits. */

@@ -150,14 +150,11 @@ int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct glexch_params params = {0};
-	int apart = MPIR_CVAR_NOLOCAL || MPIR_CVAR_ODD_EVEN_CLIQUES || MPIR_CVAR_NUM_CLIQUES > 1;
 	glex_ret_t ret;
 
 	memset(&MPID_nem_glex, 0, sizeof(MPID_nem_glex));
 	MPID_nem_glex.pg = pg_p;
 	MPID_nem_glex.rank = pg_rank;
-	MPID_nem_glex.ranks_here = apart ? MPIR_Process.size : MPIR_Process.local_size;
-	MPID_nem_glex.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	MPID_nem_glex.alone = MPID_nem_mem_region.num_local == 1;
 	MPID_nem_glex_settings(&params);
 	params.ops = &MPID_nem_glex_ops;

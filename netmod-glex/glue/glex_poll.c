@@ -12,6 +12,7 @@
 #define MPID_NEM_GLEX_IDLE_WAITS   20  /* idle polls before yielding: somebody waits */
 #define MPID_NEM_GLEX_LINGER_LOOKS 16  /* a third of a microsecond: what else there may be can wait as long */
 #define MPID_NEM_GLEX_IDLE_TESTS   200 /* the same for an application that looks in now and then */
+#define MPID_NEM_GLEX_CROWD_LOOKS  64  /* idle polls between two looks whether processes outnumber processors */
 
 /* The next bytes of a VC's stream. */
 void MPID_nem_glex_data(struct glexch_conn *conn, void *buf, size_t len)
@@ -59,9 +60,11 @@ int MPID_nem_glex_packet(struct glexch_conn *conn, void *hdr, size_t hdr_len, vo
 	return 1;
 }
 
-static int MPID_nem_glex_crowded(void)
+/* Ranks come and go, also those of other process groups. */
+static void MPID_nem_glex_look_round(void)
 {
-	return MPID_nem_glex.ranks_here > MPID_nem_glex.cpus;
+	MPID_nem_glex.looks = MPID_NEM_GLEX_CROWD_LOOKS;
+	MPID_nem_glex.crowded = glexch_crowded(MPID_nem_glex.ch);
 }
 
 /* One idle poll is that of a call which has just got what it waited for, as often as not: it goes on at once. */
@@ -69,7 +72,9 @@ static void MPID_nem_glex_idle(int in_blocking_poll)
 {
 	int limit = in_blocking_poll ? MPID_NEM_GLEX_IDLE_WAITS : MPID_NEM_GLEX_IDLE_TESTS;
 
-	if (MPID_nem_glex_crowded()) {
+	if (--MPID_nem_glex.looks < 0)
+		MPID_nem_glex_look_round();
+	if (MPID_nem_glex.crowded) {
 		if (++MPID_nem_glex.idle > limit)
 			sched_yield();
 	} else if (MPID_nem_glex.idle) {
@@ -88,7 +93,7 @@ static inline uint32_t MPID_nem_glex_looks(int in_blocking_poll)
 {
 	if (!in_blocking_poll || !MPID_nem_glex.idle || !MPID_nem_glex.alone || MPID_nem_glex.coll_busy)
 		return 0;
-	return MPIR_IS_THREADED || MPID_nem_glex_crowded() ? 0 : MPID_NEM_GLEX_LINGER_LOOKS;
+	return MPIR_IS_THREADED || MPID_nem_glex.crowded ? 0 : MPID_NEM_GLEX_LINGER_LOOKS;
 }
 
 /* Something has come, or is to be done besides. */

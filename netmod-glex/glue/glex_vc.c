@@ -54,17 +54,6 @@ int MPID_nem_glex_vc_init(MPIDI_VC_t *vc)
 	return MPI_SUCCESS;
 }
 
-/* Ranks of other process groups come and go; where they are nobody knows, so they may be here. */
-static void MPID_nem_glex_guest(MPIDI_VC_t *vc, int comes)
-{
-	MPID_nem_glex_vc_t *area = MPID_nem_glex_vc(vc);
-
-	if (vc->pg == MPID_nem_glex.pg || area->guest == comes)
-		return;
-	area->guest = (uint8_t)comes;
-	MPID_nem_glex.ranks_here += comes ? 1 : -1;
-}
-
 /*
  * CH3 also passes VCs that vc_init never saw (local ones and the one to itself),
  * whose area is garbage.  is_local tells the first; the second, where it is not
@@ -79,7 +68,6 @@ int MPID_nem_glex_vc_destroy(MPIDI_VC_t *vc)
 		return MPI_SUCCESS;
 	glexch_conn_destroy(area->conn);
 	area->conn = NULL;
-	MPID_nem_glex_guest(vc, 0);
 	return MPI_SUCCESS;
 }
 
@@ -109,7 +97,6 @@ int MPID_nem_glex_vc_connect(MPIDI_VC_t *vc)
 	MPID_nem_glex_vc(vc)->conn =
 		glexch_conn_open(MPID_nem_glex.ch, &peer, GLEXCH_CHAN_MAIN, vc->pg == MPID_nem_glex.pg, vc);
 	MPIR_ERR_CHKANDJUMP(!MPID_nem_glex_vc(vc)->conn, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	MPID_nem_glex_guest(vc, 1);
 	if (vc->state == MPIDI_VC_STATE_INACTIVE)
 		MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
 fn_exit:
@@ -167,7 +154,6 @@ void *MPID_nem_glex_hello(struct glexch_conn *conn, const void *blob, size_t len
 		return NULL;
 	MPIDI_PG_Get_vc_set_active(pg, hello.number, &vc);
 	MPID_nem_glex_vc(vc)->conn = conn;
-	MPID_nem_glex_guest(vc, 1);
 	return vc;
 }
 
@@ -180,7 +166,6 @@ static int MPID_nem_glex_vc_terminated(MPIDI_VC_t *vc)
 	if (area->conn)
 		glexch_conn_destroy(area->conn);
 	area->conn = NULL;
-	MPID_nem_glex_guest(vc, 0);
 	MPID_nem_glex_held_forget(vc);
 	return MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED);
 }

@@ -2,6 +2,7 @@
 /*
  * test_api_place.c - a glexd that a process bound to one core has started: its
  * engine must not stay on that core.  What goes where is test_place's business.
+ * And who is told that processes outnumber processors.
  */
 #include "config.h"
 
@@ -96,17 +97,78 @@ START_TEST(place__off__the_engine_stays)
 }
 END_TEST
 
+/* Two processors, and as many processes, then one more. */
+static void bind_to_two(void)
+{
+	cpu_set_t two = all;
+	int cpu = 0;
+
+	for (int seen = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && ++seen > 2)
+			CPU_CLR(cpu, &two);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(two), &two), 0);
+}
+
+static void be_there(int fd, void *arg)
+{
+	struct side side;
+
+	(void)arg;
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	meet(fd);
+	side_close(&side);
+}
+
+START_TEST(crowded__processes_come_and_go__as_long_as_they_outnumber_the_processors_they_have)
+{
+	struct peer second, third;
+	struct side side;
+
+	own_job("place-crowd");
+	bind_to_two();
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	ck_assert_int_eq(glex_is_crowded(NULL), 0);
+	ck_assert_int_eq(glex_is_crowded(side.dev), 0);
+	second = peer_start(be_there, NULL);
+	third = peer_start(be_there, NULL);
+	UNTIL(glex_is_crowded(side.dev) == 1);
+	meet(third.fd);
+	peer_join(&third);
+	UNTIL(glex_is_crowded(side.dev) == 0);
+	meet(second.fd);
+	peer_join(&second);
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(crowded__one_processor__always)
+{
+	struct side side;
+
+	own_job("place-one");
+	bind_to_one();
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	ck_assert_int_eq(glex_is_crowded(side.dev), 1);
+	side_close(&side);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("place");
 	TCase *tc = tcase_create("place");
 
-	if (has_hwloc && sched_getaffinity(0, sizeof(all), &all) == 0 && CPU_COUNT(&all) > 1) {
+	if (sched_getaffinity(0, sizeof(all), &all))
+		return EXIT_FAILURE;
+	if (has_hwloc && CPU_COUNT(&all) > 1) {
 		tcase_add_test(tc, place__starter_bound_to_a_core__the_engine_goes_to_another);
 		tcase_add_test(tc, place__off__the_engine_stays);
 	} else {
 		puts("no hwloc, or one core: there is nowhere to go");
 	}
+	tcase_add_test(tc, crowded__one_processor__always);
+	if (CPU_COUNT(&all) > 1)
+		tcase_add_test(tc, crowded__processes_come_and_go__as_long_as_they_outnumber_the_processors_they_have);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

@@ -45,7 +45,7 @@ MPIR_CVAR_NOLOCAL=1
 MPIR_CVAR_NEMESIS_NETMOD=glex
 export MPIR_CVAR_NOLOCAL MPIR_CVAR_NEMESIS_NETMOD
 
-echo "1..8"
+echo "1..9"
 for example in pingpong halo; do
 	"$GLEX_PREFIX/bin/mpicc" -std=c11 -O2 -o "$work/$example" "$src/examples/mpi/$example.c" >"$work/out" 2>&1
 	result $? "mpi/$example.c is compiled"
@@ -66,4 +66,7 @@ run_around -n 1 sh -c "\"$work/pingpong\"; exit \$?" : -n 1 "$work/pingpong"
 result $? "mpi/pingpong, one rank in a shell"
 run_around -launcher fork -hosts a:1,b:1 -n 2 sh -c "sh -c '\"$work/pingpong\"; exit \$?'; exit \$?"
 result $? "mpi/pingpong, the ranks in two shells each, a proxy for either"
+
+"$GLEX_PREFIX/bin/mpicc" -std=c11 -O2 -o "$work/one_core" "$src/test/mpi/one_core.c" >"$work/out" 2>&1 && run_around -n 2 "$work/one_core"
+result $? "mpi/one_core: two ranks on one processor give way to each other"
 exit $failed

@@ -203,6 +203,13 @@ glex_ret_t glex_query_device(glex_device_handle_t handle, struct glex_device_att
 	return GLEX_SUCCESS;
 }
 
+int glex_is_crowded(glex_device_handle_t handle)
+{
+	const struct glexi_device *dev = glexi_device_of(handle);
+
+	return dev && !glexi_is_lost(dev) && dev->ops->crowded(dev);
+}
+
 glex_ret_t glex_poll_dead(glex_device_handle_t handle, uint64_t *next, uint32_t *num, struct glex_dead *list)
 {
 	struct glexi_device *dev = glexi_device_of(handle);
