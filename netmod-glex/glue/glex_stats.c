@@ -123,68 +123,90 @@ struct MPID_nem_glex_pvar {
 	int of_channel; /* else of MPID_nem_glex.stats */
 	size_t offset;
 	unsigned count; /* so many in a row, added up */
+	int elements;	/* or, if more than one, as they are */
 	const char *desc;
 };
 
-#define CHANNEL(member) 1, offsetof(struct glexch_stats, member)
-#define OF_MPI(member)	0, offsetof(struct MPID_nem_glex_stats, member)
+#define CHANNEL(member)		   1, offsetof(struct glexch_stats, member), 1, 1
+#define OF_MPI(member)		   0, offsetof(struct MPID_nem_glex_stats, member), 1, 1
+#define SUM_OF_CHANNEL(member)	   1, offsetof(struct glexch_stats, member), GLEXCH_SIZES, 1
+#define SUM_OF_MPI(member)	   0, offsetof(struct MPID_nem_glex_stats, member), GLEXCH_SIZES, 1
+#define BY_SIZE_OF_CHANNEL(member) 1, offsetof(struct glexch_stats, member), GLEXCH_SIZES, GLEXCH_SIZES
+#define BY_SIZE_OF_MPI(member)	   0, offsetof(struct MPID_nem_glex_stats, member), GLEXCH_SIZES, GLEXCH_SIZES
+#define CLASSES			   ", by length: to 64, 256, 1 Ki, 4 Ki, 16 Ki, 64 Ki, 1 Mi bytes, more"
 
 static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
-	{"glex_packets", OF_MPI(eager), GLEXCH_SIZES, "MPI packets sent"},
-	{"glex_packet_bytes", OF_MPI(eager_bytes), 1, "bytes of their data"},
-	{"glex_rendezvous", OF_MPI(rndv), GLEXCH_SIZES, "messages sent by rendezvous"},
-	{"glex_rendezvous_bytes", OF_MPI(rndv_bytes), 1, "their bytes"},
-	{"glex_lent", OF_MPI(lent), GLEXCH_SIZES, "one-sided operations whose data was fetched by the peer"},
-	{"glex_lent_bytes", OF_MPI(lent_bytes), 1, "their bytes"},
-	{"glex_rendezvous_packed", OF_MPI(packed), 1, "rendezvous whose data had to be packed"},
-	{"glex_rendezvous_unpacked", OF_MPI(unpacked), 1, "rendezvous received whose data had to be unpacked"},
-	{"glex_rendezvous_chunks", OF_MPI(chunks), 1, "chunks they were packed into and unpacked from"},
-	{"glex_rendezvous_chunk_bytes", OF_MPI(chunks_max), 1, "bytes of such chunks in use at a time, at most"},
-	{"glex_rendezvous_copied", OF_MPI(copied), 1,
+	{"glex_packets", SUM_OF_MPI(eager), "MPI packets sent"},
+	{"glex_packet_bytes", OF_MPI(eager_bytes), "bytes of their data"},
+	{"glex_rendezvous", SUM_OF_MPI(rndv), "messages sent by rendezvous"},
+	{"glex_rendezvous_bytes", OF_MPI(rndv_bytes), "their bytes"},
+	{"glex_lent", SUM_OF_MPI(lent), "one-sided operations whose data was fetched by the peer"},
+	{"glex_lent_bytes", OF_MPI(lent_bytes), "their bytes"},
+	{"glex_rendezvous_packed", OF_MPI(packed), "rendezvous whose data had to be packed"},
+	{"glex_rendezvous_unpacked", OF_MPI(unpacked), "rendezvous received whose data had to be unpacked"},
+	{"glex_rendezvous_chunks", OF_MPI(chunks), "chunks they were packed into and unpacked from"},
+	{"glex_rendezvous_chunk_bytes", OF_MPI(chunks_max), "bytes of such chunks in use at a time, at most"},
+	{"glex_rendezvous_copied", OF_MPI(copied),
 	 "rendezvous whose data had to be copied to where peers can reach it"},
-	{"glex_rendezvous_streamed", OF_MPI(streamed), 1, "rendezvous whose data could not be registered"},
-	{"glex_held", OF_MPI(held), 1, "times that a peer had sends wait for their receives"},
-	{"glex_holds", OF_MPI(holds), 1, "times that the sends of a peer were made to"},
-	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), 1, "barriers run by the NIC"},
-	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), 1, "broadcasts run by the NIC"},
-	{"glex_coll_long", OF_MPI(coll_long), 1, "broadcasts fetched from the root's buffer, or passed down the tree"},
-	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), 1, "reductions run by the NIC"},
-	{"glex_coll_trees", OF_MPI(coll_trees), 1, "communicators that have a tree of NICs"},
-	{"glex_coll_refused", OF_MPI(coll_refused), 1,
+	{"glex_rendezvous_streamed", OF_MPI(streamed), "rendezvous whose data could not be registered"},
+	{"glex_held", OF_MPI(held), "times that a peer had sends wait for their receives"},
+	{"glex_holds", OF_MPI(holds), "times that the sends of a peer were made to"},
+	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), "barriers run by the NIC"},
+	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), "broadcasts run by the NIC"},
+	{"glex_coll_long", OF_MPI(coll_long), "broadcasts fetched from the root's buffer, or passed down the tree"},
+	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), "reductions run by the NIC"},
+	{"glex_coll_trees", OF_MPI(coll_trees), "communicators that have a tree of NICs"},
+	{"glex_coll_refused", OF_MPI(coll_refused),
 	 "communicators that have none: some rank had no room, or ranks outnumber processors"},
-	{"glex_sr_mps", CHANNEL(sent[GLEXCH_WAY_SR_MP]), GLEXCH_SIZES, "mini-packets with data"},
-	{"glex_sr_mp_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_MP]), 1, "bytes sent in them"},
-	{"glex_sr_blocks", CHANNEL(sent[GLEXCH_WAY_SR_BLOCK]), GLEXCH_SIZES, "blocks sent"},
-	{"glex_sr_block_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_BLOCK]), 1, "bytes sent in them"},
-	{"glex_er_imms", CHANNEL(sent[GLEXCH_WAY_ER_IMM]), GLEXCH_SIZES, "immediate PUTs into exclusive rings"},
-	{"glex_er_imm_bytes", CHANNEL(bytes[GLEXCH_WAY_ER_IMM]), 1, "bytes sent by them"},
-	{"glex_er_puts", CHANNEL(sent[GLEXCH_WAY_ER_PUT]), GLEXCH_SIZES, "PUTs into exclusive rings"},
-	{"glex_er_put_bytes", CHANNEL(bytes[GLEXCH_WAY_ER_PUT]), 1, "bytes sent by them"},
-	{"glex_gets", CHANNEL(sent[GLEXCH_WAY_GET]), GLEXCH_SIZES, "messages fetched without a copy"},
-	{"glex_get_bytes", CHANNEL(bytes[GLEXCH_WAY_GET]), 1, "their bytes"},
-	{"glex_peers", CHANNEL(peers), 1, "connections opened"},
-	{"glex_credit_waits", CHANNEL(credit_waits), 1, "packets that waited for a credit"},
-	{"glex_room_waits", CHANNEL(room_waits), 1, "packets that waited for a block or the NIC's queue"},
-	{"glex_reordered", CHANNEL(reordered), 1, "packets that arrived before one sent earlier"},
-	{"glex_cache_hits", CHANNEL(cache_hits), 1, "hits of the registration cache"},
-	{"glex_cache_misses", CHANNEL(cache_misses), 1, "misses of the registration cache"},
+	{"glex_sr_mps", SUM_OF_CHANNEL(sent[GLEXCH_WAY_SR_MP]), "mini-packets with data"},
+	{"glex_sr_mp_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_MP]), "bytes sent in them"},
+	{"glex_sr_blocks", SUM_OF_CHANNEL(sent[GLEXCH_WAY_SR_BLOCK]), "blocks sent"},
+	{"glex_sr_block_bytes", CHANNEL(bytes[GLEXCH_WAY_SR_BLOCK]), "bytes sent in them"},
+	{"glex_er_imms", SUM_OF_CHANNEL(sent[GLEXCH_WAY_ER_IMM]), "immediate PUTs into exclusive rings"},
+	{"glex_er_imm_bytes", CHANNEL(bytes[GLEXCH_WAY_ER_IMM]), "bytes sent by them"},
+	{"glex_er_puts", SUM_OF_CHANNEL(sent[GLEXCH_WAY_ER_PUT]), "PUTs into exclusive rings"},
+	{"glex_er_put_bytes", CHANNEL(bytes[GLEXCH_WAY_ER_PUT]), "bytes sent by them"},
+	{"glex_gets", SUM_OF_CHANNEL(sent[GLEXCH_WAY_GET]), "messages fetched without a copy"},
+	{"glex_get_bytes", CHANNEL(bytes[GLEXCH_WAY_GET]), "their bytes"},
+	{"glex_peers", CHANNEL(peers), "connections opened"},
+	{"glex_credit_waits", CHANNEL(credit_waits), "packets that waited for a credit"},
+	{"glex_room_waits", CHANNEL(room_waits), "packets that waited for a block or the NIC's queue"},
+	{"glex_reordered", CHANNEL(reordered), "packets that arrived before one sent earlier"},
+	{"glex_cache_hits", CHANNEL(cache_hits), "hits of the registration cache"},
+	{"glex_cache_misses", CHANNEL(cache_misses), "misses of the registration cache"},
+	{"glex_peers_lost", CHANNEL(peers_failed), "peers that died, or cannot be reached any more"},
+	{"glex_credit_packets", CHANNEL(credit_mps), "mini-packets that only brought credits"},
+	{"glex_rings_opened", CHANNEL(er_opened), "exclusive rings opened"},
+	{"glex_rings_refused", CHANNEL(er_refused), "exclusive rings that the peer had no room for"},
+	{"glex_rings_closed", CHANNEL(er_closed), "exclusive rings handed back"},
+	{"glex_rendezvous_no_room", CHANNEL(expose_refused),
+	 "rendezvous that found the memory table full, or a limit reached"},
+	{"glex_packets_by_size", BY_SIZE_OF_MPI(eager), "MPI packets sent" CLASSES},
+	{"glex_rendezvous_by_size", BY_SIZE_OF_MPI(rndv), "messages sent by rendezvous" CLASSES},
+	{"glex_lent_by_size", BY_SIZE_OF_MPI(lent), "one-sided operations whose data was fetched by the peer" CLASSES},
+	{"glex_sr_mps_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_SR_MP]), "mini-packets with data" CLASSES},
+	{"glex_sr_blocks_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_SR_BLOCK]), "blocks sent" CLASSES},
+	{"glex_er_imms_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_ER_IMM]),
+	 "immediate PUTs into exclusive rings" CLASSES},
+	{"glex_er_puts_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_ER_PUT]), "PUTs into exclusive rings" CLASSES},
+	{"glex_gets_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_GET]), "messages fetched without a copy" CLASSES},
 };
 
 static void MPID_nem_glex_pvar_read(void *addr, void *obj, int count, void *buf)
 {
 	const struct MPID_nem_glex_pvar *pvar = addr;
-	unsigned long long sum = 0;
+	unsigned long long *out = buf;
 	const uint64_t *p;
 	unsigned i;
 
+	memset(out, 0, (size_t)pvar->elements * sizeof(*out));
 	if (MPID_nem_glex.ch) { /* a tool may ask at any time */
 		p = pvar->of_channel ? (const void *)glexch_stats(MPID_nem_glex.ch)
 				     : (const void *)&MPID_nem_glex.stats;
 		p += pvar->offset / sizeof(*p);
 		for (i = 0; i < pvar->count; i++)
-			sum += p[i];
+			out[pvar->elements > 1 ? i : 0] += p[i];
 	}
-	*(unsigned long long *)buf = sum;
 }
 
 void MPID_nem_glex_stats_init(void)
@@ -197,8 +219,8 @@ void MPID_nem_glex_stats_init(void)
 	registered = 1;
 	for (i = 0; i < sizeof(MPID_nem_glex_pvars) / sizeof(MPID_nem_glex_pvars[0]); i++)
 		MPIR_T_PVAR_REGISTER_impl(MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG, MPID_nem_glex_pvars[i].name,
-					  (void *)&MPID_nem_glex_pvars[i], 1, MPI_T_ENUM_NULL,
-					  MPI_T_VERBOSITY_USER_DETAIL, MPI_T_BIND_NO_OBJECT,
+					  (void *)&MPID_nem_glex_pvars[i], MPID_nem_glex_pvars[i].elements,
+					  MPI_T_ENUM_NULL, MPI_T_VERBOSITY_USER_DETAIL, MPI_T_BIND_NO_OBJECT,
 					  MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS,
 					  MPID_nem_glex_pvar_read, NULL, "GLEX", MPID_nem_glex_pvars[i].desc);
 }

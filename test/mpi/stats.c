@@ -21,9 +21,11 @@ static void fail(const char *what, unsigned long long value)
 	exit(1);
 }
 
-static unsigned long long value_of(const char *wanted)
+#define CLASSES 8 /* of length: to 64, 256, 1 Ki, 4 Ki, 16 Ki, 64 Ki, 1 Mi bytes, more */
+
+/* value has `expected` elements. */
+static void values_of(const char *wanted, int expected, unsigned long long *value)
 {
-	unsigned long long value = 0;
 	int n, i;
 
 	MPI_T_pvar_get_num(&n);
@@ -43,12 +45,37 @@ static unsigned long long value_of(const char *wanted)
 		if (type != MPI_UNSIGNED_LONG_LONG || class != MPI_T_PVAR_CLASS_COUNTER)
 			fail("the type of a variable", 0);
 		MPI_T_pvar_handle_alloc(session, i, NULL, &handle, &count);
-		MPI_T_pvar_read(session, handle, &value);
+		if (count != expected)
+			fail("the number of values of a variable", (unsigned long long)count);
+		MPI_T_pvar_read(session, handle, value);
 		MPI_T_pvar_handle_free(session, &handle);
-		return value;
+		return;
 	}
 	fail(wanted, 0);
-	return 0;
+}
+
+static unsigned long long value_of(const char *wanted)
+{
+	unsigned long long value;
+
+	values_of(wanted, 1, &value);
+	return value;
+}
+
+/* So many, within this class of length; and what all classes have is what the variable without them says. */
+static void expect_of_class(const char *name, int class, unsigned long long least, unsigned long long most)
+{
+	unsigned long long value[CLASSES], sum = 0;
+	char by_size[64];
+
+	snprintf(by_size, sizeof(by_size), "%s_by_size", name);
+	values_of(by_size, CLASSES, value);
+	for (int i = 0; i < CLASSES; i++)
+		sum += value[i];
+	if (value[class] < least || value[class] > most)
+		fail(by_size, value[class]);
+	if (sum != value_of(name))
+		fail("the sum of all classes", sum);
 }
 
 static void expect(const char *name, unsigned long long least, unsigned long long most)
@@ -81,7 +108,16 @@ int main(int argc, char **argv)
 		expect("glex_rendezvous", LONGS, LONGS);
 		expect("glex_rendezvous_bytes", LONGS * LONG, LONGS * LONG);
 		expect("glex_gets", 0, 0);
+		expect_of_class("glex_packets", 1, SHORTS, SHORTS + 10);
+		expect_of_class("glex_rendezvous", 6, LONGS, LONGS);
+		expect_of_class("glex_gets", 6, 0, 0);
+		expect("glex_rings_opened", 1, 1);
+		expect("glex_rings_refused", 0, 0);
+		expect("glex_rings_closed", 0, 0);
+		expect("glex_peers_lost", 0, 0);
+		expect("glex_rendezvous_no_room", 0, 0);
 	} else {
+		expect_of_class("glex_gets", 6, LONGS, LONGS);
 		expect("glex_rendezvous", 0, 0);
 		expect("glex_gets", LONGS, LONGS);
 		expect("glex_get_bytes", LONGS * LONG, LONGS * LONG);
