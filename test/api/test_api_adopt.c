@@ -537,10 +537,9 @@ START_TEST(fork__child_is_a_client_too__adopts_its_own)
 }
 END_TEST
 
-/* _i: 0 no memory, 1 no descriptor */
+/* _i: 0 no memory: the child shares it, 1 no descriptor: it has its own */
 START_TEST(fork__no_means_for_the_copy__fork_works_and_it_is_said)
 {
-	static const char *const said[] = {"fork: no memory for a private copy", "fork: no descriptor to find"};
 	int what = _i ? RLIMIT_NOFILE : RLIMIT_AS;
 	struct rlimit limit, usual;
 	struct side side;
@@ -563,13 +562,14 @@ START_TEST(fork__no_means_for_the_copy__fork_works_and_it_is_said)
 	ck_assert_int_ge(child, 0);
 	setrlimit(what, &usual);
 	if (child == 0)
-		_exit(is_shared(forked_memory) ? EXIT_SUCCESS : EXIT_FAILURE);
+		_exit(is_shared(forked_memory) == !_i ? EXIT_SUCCESS : EXIT_FAILURE);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 	log = open("/dev/shm/glex-adopt-log", O_RDONLY);
-	ck_assert_int_gt(read(log, text, sizeof(text) - 1), 0);
+	ck_assert(read(log, text, sizeof(text) - 1) > 0 || _i);
 	unlink("/dev/shm/glex-adopt-log");
-	ck_assert_ptr_nonnull(strstr(text, said[_i]));
+	ck_assert_int_eq(strstr(text, "fork: no memory for a private copy") != NULL, !_i);
+	side_close(&side);
 }
 END_TEST
 

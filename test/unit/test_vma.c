@@ -54,17 +54,17 @@ START_TEST(vma__every_mapping__both_ways_say_the_same)
 	ck_assert_int_eq(ftruncate(mem, (off_t)(8 * PAGE)), 0);
 	map_some(mem);
 	while (nic_vma_find(fd, at, &by_call)) {
-		ck_assert(nic_vma_find_text(at, &by_text));
+		ck_assert(nic_vma_find_text(fd, at, &by_text));
 		expect_same(&by_call, &by_text);
 		if (!strstr(by_text.name, "[v")) /* the kernel's own have names in the text only */
 			ck_assert_str_eq(by_call.name, by_text.name);
-		ck_assert(nic_vma_find_text(by_call.end - 1, &by_text));
+		ck_assert(nic_vma_find_text(fd, by_call.end - 1, &by_text));
 		ck_assert_uint_eq(by_text.start, by_call.start);
 		at = by_call.end;
 		n++;
 	}
 	ck_assert_int_gt(n, 15);
-	ck_assert(!nic_vma_find_text(at, &by_text) || strstr(by_text.name, "[vsyscall]"));
+	ck_assert(!nic_vma_find_text(fd, at, &by_text) || strstr(by_text.name, "[vsyscall]"));
 	close(fd);
 	close(mem);
 }
@@ -128,7 +128,7 @@ START_TEST(vma__long_and_odd_names__do_not_confuse_what_follows)
 	base = map_some(mem);
 	for (size_t i = 0; i < 40; i++) {
 		ck_assert(nic_vma_find(fd, (uintptr_t)base + i * PAGE, &by_call));
-		ck_assert(nic_vma_find_text((uintptr_t)base + i * PAGE, &by_text));
+		ck_assert(nic_vma_find_text(fd, (uintptr_t)base + i * PAGE, &by_text));
 		expect_same(&by_call, &by_text);
 	}
 	close(fd);

@@ -43,7 +43,7 @@
 #define SWEEP 64u   /* pieces after which is looked whether they are still there */
 #define SELF  2560u /* bytes of the structure that the C library and the system keep for a thread */
 
-struct adopt nic_adopt = {.turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+struct adopt nic_adopt = {.turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .vma_fd = -1};
 
 /* ---- what may be adopted -------------------------------------------------------- */
 
@@ -131,7 +131,7 @@ static bool open_memfd(void)
 {
 	struct rlimit limit;
 	struct stat st;
-	int fd;
+	int fd, vma_fd;
 
 	if (nic_adopt.fd >= 0)
 		return true;
@@ -141,11 +141,15 @@ static bool open_memfd(void)
 	fd = memfd_create("glex_adopted", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return false;
-	if (ftruncate(fd, ADOPT_FILE) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
-	    fstat(fd, &st) < 0) {
+	vma_fd = nic_vma_open();
+	if (vma_fd < 0 || ftruncate(fd, ADOPT_FILE) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 || fstat(fd, &st) < 0) {
 		close(fd);
+		if (vma_fd >= 0)
+			close(vma_fd);
 		return false;
 	}
+	nic_adopt.vma_fd = vma_fd;
 	nic_adopt.dev = st.st_dev;
 	nic_adopt.ino = st.st_ino;
 	nic_adopt.fd = fd;

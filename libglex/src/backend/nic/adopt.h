@@ -40,6 +40,7 @@ struct adopt {
 	pthread_mutex_t turn; /* one thread adopts at a time; taken before `lock`, and before changes are paused */
 	pthread_mutex_t lock; /* nobody allocates or frees with it, for memory's changes are reported from in there */
 	int fd;		      /* -1: nothing was adopted yet */
+	int vma_fd;	      /* of nic_vma_open, as long as fd: later there may be no descriptor left */
 	uint64_t dev, ino;
 	uint64_t windows;	/* used so far */
 	_Atomic uint32_t count; /* written under the lock */

@@ -97,22 +97,15 @@ static void settle(uint64_t start, uint64_t end)
 {
 	/* relaxed: under the lock */
 	uint32_t i = 0, count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
-	int vma_fd;
 
-	while (i < count && !is_in(&nic_adopt.piece[i], start, end))
-		i++;
-	vma_fd = i < count ? nic_vma_open() : -1;
-
-	while (vma_fd >= 0 && i < count) {
+	while (i < count) {
 		struct adopt_piece *piece = &nic_adopt.piece[i];
 
-		if (is_in(piece, start, end) && !settle_piece(vma_fd, piece))
+		if (is_in(piece, start, end) && !settle_piece(nic_adopt.vma_fd, piece))
 			*piece = nic_adopt.piece[--count];
 		else
 			i++;
 	}
-	if (vma_fd >= 0)
-		close(vma_fd);
 	atomic_store_explicit(&nic_adopt.count, count, memory_order_relaxed); /* relaxed: see above */
 }
 
@@ -131,18 +124,15 @@ static bool is_any(void)
 static void discard(const struct glexi_mem_change *change)
 {
 	uint64_t at = change->addr, end = at + change->len, from, to;
-	int vma_fd = nic_vma_open();
 	struct nic_vma vma;
 
-	while (at < end && nic_vma_find(vma_fd, at, &vma) && vma.start < end) {
+	while (at < end && nic_vma_find(nic_adopt.vma_fd, at, &vma) && vma.start < end) {
 		from = at > vma.start ? at : vma.start;
 		to = end < vma.end ? end : vma.end;
 		if (is_ours(&vma))
 			punch(vma.offset + (from - vma.start), vma.offset + (to - vma.start));
 		at = vma.end;
 	}
-	if (vma_fd >= 0)
-		close(vma_fd);
 }
 
 /* ---- mremap --------------------------------------------------------------------------- */
@@ -227,11 +217,9 @@ static uint64_t whole_pages(uint64_t len)
 /* Adopted memory is where mremap put it, and behaves there as private memory does.  Under the lock. */
 static void moved(struct glexi_mem_change change)
 {
-	int vma_fd = nic_vma_open();
+	int vma_fd = nic_adopt.vma_fd;
 	struct nic_vma vma;
 
-	if (vma_fd < 0)
-		return;
 	change.len = whole_pages(change.len); /* the program may say less, and means them */
 	change.to_len = whole_pages(change.to_len);
 	if (nic_vma_find(vma_fd, change.to, &vma) && vma.start <= change.to && is_ours(&vma)) {
@@ -243,7 +231,6 @@ static void moved(struct glexi_mem_change change)
 								     change.to + change.len, change.to + change.to_len))
 			part(&change, &vma);
 	}
-	close(vma_fd);
 }
 
 static void before(struct glexi_memwatch *self, const struct glexi_mem_change *change)
@@ -325,9 +312,10 @@ static uint64_t room_bytes(void)
 }
 
 /* Copies what is adopted; returns the bytes it had no memory for. */
-static uint64_t copy_mappings(int vma_fd)
+static uint64_t copy_mappings(void)
 {
 	struct nic_vma vma = {.end = 0};
+	int vma_fd = nic_adopt.vma_fd;
 	uint64_t count = count_mappings(vma_fd), short_of = 0;
 
 	if (count == 0)
@@ -350,22 +338,14 @@ static uint64_t copy_mappings(int vma_fd)
 
 static void before_fork(void)
 {
-	uint64_t short_of = 0;
-	int vma_fd;
+	uint64_t short_of;
 
 	pthread_mutex_lock(&nic_adopt.lock);
 	copied = 0;
 	copies = NULL;
 	if (nic_adopt.fd < 0)
 		return;
-	vma_fd = nic_vma_open();
-	if (vma_fd < 0 && is_any())
-		glexi_warn("fork: no descriptor to find adopted memory by: the child shares it with its parent; see "
-			   "ulimit -n");
-	if (vma_fd >= 0) {
-		short_of = copy_mappings(vma_fd);
-		close(vma_fd);
-	}
+	short_of = copy_mappings();
 	if (short_of)
 		glexi_warn("fork: no memory for a private copy of %llu KiB of adopted memory: the child shares it with "
 			   "its parent; see GLEX_ADOPT",
@@ -400,9 +380,11 @@ static void in_child(void)
 		syscall(SYS_mremap, copy->aside, copy->len, copy->len, MREMAP_MAYMOVE | MREMAP_FIXED, copy->start);
 	}
 	drop_table();
-	if (nic_adopt.fd >= 0)
+	if (nic_adopt.fd >= 0) {
 		close(nic_adopt.fd);
-	nic_adopt.fd = -1;
+		close(nic_adopt.vma_fd);
+	}
+	nic_adopt.fd = nic_adopt.vma_fd = -1;
 	nic_adopt.windows = 0;
 	atomic_store_explicit(&nic_adopt.count, 0, memory_order_relaxed); /* relaxed: the child has one thread */
 	pthread_mutex_init(&nic_adopt.lock, NULL);

@@ -106,19 +106,21 @@ static bool parse(const char *line, struct nic_vma *vma)
 
 /*
  * Reads on until buf holds a whole line, or the end.  used: bytes of it that are
- * done with.  A line longer than buf is cut.  False: there is no line left.
+ * done with; at: of the file, that were read.  A line longer than buf is cut.
+ * False: there is no line left.
  */
-static bool next_line(int fd, char *buf, size_t size, size_t *have, size_t *used)
+static bool next_line(int fd, off_t *at, char *buf, size_t size, size_t *have, size_t *used)
 {
 	memmove(buf, buf + *used, *have - *used);
 	*have -= *used;
 	*used = 0;
 	while (!memchr(buf, '\n', *have) && *have < size - 1) {
-		ssize_t n = read(fd, buf + *have, size - 1 - *have);
+		ssize_t n = pread(fd, buf + *have, size - 1 - *have, *at);
 
 		if (n <= 0)
 			break;
 		*have += (size_t)n;
+		*at += n;
 	}
 	buf[*have] = '\0';
 	*used = strcspn(buf, "\n");
@@ -126,27 +128,30 @@ static bool next_line(int fd, char *buf, size_t size, size_t *have, size_t *used
 	return *used > 0;
 }
 
-/* Without an allocation: it may be called from inside the allocator. */
-bool nic_vma_find_text(uint64_t addr, struct nic_vma *vma)
+/* Without an allocation: it may be called from inside the allocator; by several threads at once. */
+bool nic_vma_find_text(int fd, uint64_t addr, struct nic_vma *vma)
 {
 	char buf[4096 + 128]; /* a path, and what stands before it */
 	size_t have = 0, used = 0;
-	int fd = nic_vma_open();
 	bool found = false;
+	off_t at = 0;
 
-	if (fd < 0)
-		return false;
-	while (!found && next_line(fd, buf, sizeof(buf), &have, &used))
+	while (!found && next_line(fd, &at, buf, sizeof(buf), &have, &used))
 		found = parse(buf, vma) && vma->end > addr;
-	close(fd);
 	return found;
 }
 
 bool nic_vma_find(int fd, uint64_t addr, struct nic_vma *vma)
 {
-	int found = fd < 0 ? -1 : ask(fd, addr, vma);
+	int found = ask(fd, addr, vma), now;
 
-	return found < 0 ? nic_vma_find_text(addr, vma) : found > 0;
+	if (found >= 0)
+		return found > 0;
+	now = fd < 0 ? nic_vma_open() : fd; /* there was none when it was wanted */
+	found = nic_vma_find_text(now, addr, vma);
+	if (fd < 0 && now >= 0)
+		close(now);
+	return found > 0;
 }
 
 bool nic_vma_is_plain(const struct nic_vma *vma)

@@ -27,7 +27,7 @@ int nic_vma_open(void);
 bool nic_vma_find(int fd, uint64_t addr, struct nic_vma *vma);
 
 /* The same by text alone, as where the kernel has no better way. */
-bool nic_vma_find_text(uint64_t addr, struct nic_vma *vma);
+bool nic_vma_find_text(int fd, uint64_t addr, struct nic_vma *vma);
 
 /* Memory of no file, not shared, that the program may write, and no stack. */
 bool nic_vma_is_plain(const struct nic_vma *vma);
