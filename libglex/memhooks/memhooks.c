@@ -222,7 +222,7 @@ static bool step(struct lines *lines, char c)
 	return false;
 }
 
-/* The length of the mapping that begins at addr, or 0. */
+/* The length of the mapping that begins at addr, or 0; if that cannot be found out, all that may be of it. */
 static uint64_t length_at(uint64_t addr)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -235,8 +235,9 @@ static uint64_t length_at(uint64_t addr)
 		for (long i = 0; i < n && !len; i++)
 			if (step(&lines, text[i]) && lines.number[0] == addr)
 				len = lines.number[1] - addr;
-	if (fd >= 0)
-		syscall(SYS_close, fd);
+	if (fd < 0)
+		return UINT64_MAX - addr;
+	syscall(SYS_close, fd);
 	return len;
 }
 

@@ -42,6 +42,7 @@ struct ask {
 
 struct answer {
 	uint32_t failed;
+	uint32_t status; /* of the error request, if it has */
 	unsigned char first, last;
 };
 
@@ -72,6 +73,7 @@ static inline void looker(int fd, void *arg)
 		      (num = 1,
 		       glex_poll_error_req(side.ep, &num, &err) == GLEX_SUCCESS && num == 1 && (answer.failed = 1, 1)));
 		glex_discard_probed_event(side.ep);
+		answer.status = answer.failed == 1 ? (uint32_t)err.status : 0;
 		answer.first = side.buf[0];
 		answer.last = side.buf[ask.len - 1];
 		say(fd, &answer, sizeof(answer));
@@ -131,7 +133,7 @@ static inline void peer_finds(const struct bench *b, const struct glex_rcache_re
 {
 	struct answer answer = ask_peer(b, region, 0, len, false, 0);
 
-	ck_assert_uint_eq(answer.failed, 0);
+	ck_assert_msg(answer.failed == 0, "the peer's request failed: %s", glex_error_req_status_str(answer.status));
 	ck_assert_uint_eq(answer.first, byte);
 	ck_assert_uint_eq(answer.last, byte);
 }

@@ -5,8 +5,11 @@
  *
  * Loops run over the ways in which it may learn of changes (MONITORS).
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
 
 #include "test/api/rcache_bench.h"
 #include "test/lib/seccomp.h"
@@ -335,6 +338,125 @@ END_TEST
 
 /* ---- monitors --------------------------------------------------------------------- */
 
+#ifdef WITH_HOOKS
+
+/* ---- what only the hooks see ---------------------------------------------------- */
+
+/* The bytes are used, then `go` puts others in their place: it was seen, and peers find those. */
+static void expect_seen(struct bench *b, unsigned char *mem, size_t len, void (*go)(unsigned char *mem, size_t len))
+{
+	struct glex_rcache_region region;
+	uint64_t before;
+
+	memset(mem, 0x11, len);
+	region = get(b, mem, len, RW);
+	peer_finds(b, &region, (uint32_t)len, 0x11);
+	put(b, &region);
+	before = stats_of(b).invalidated;
+	go(mem, len);
+	memset(mem, 0x22, len);
+	ck_assert_uint_gt(stats_of(b).invalidated, before);
+	region = get(b, mem, len, RW);
+	peer_finds(b, &region, (uint32_t)len, 0x22);
+	put(b, &region);
+}
+
+static void by_sbrk(unsigned char *mem, size_t len)
+{
+	ck_assert_ptr_eq(sbrk(0), mem + len); /* malloc has not taken more meanwhile, which would be its end */
+	ck_assert_ptr_eq(sbrk(-(intptr_t)len), mem + len);
+	ck_assert_ptr_eq(sbrk((intptr_t)len), mem);
+}
+
+static void by_brk(unsigned char *mem, size_t len)
+{
+	ck_assert_ptr_eq(sbrk(0), mem + len);
+	ck_assert_int_eq(brk(mem), 0);
+	ck_assert_int_eq(brk(mem + len), 0);
+}
+
+/* _i: 0 sbrk, 1 brk */
+START_TEST(rcache__break_goes_back_and_forth__is_seen)
+{
+	unsigned char *mem;
+	struct bench b;
+
+	bench_open(&b, HOOKS, NULL);
+	mem = sbrk(0);
+	mem += (page - (uintptr_t)mem % page) % page;
+	ck_assert_int_eq(brk(mem + 8 * page), 0);
+	expect_seen(&b, mem, 8 * page, _i ? by_brk : by_sbrk);
+	bench_close(&b);
+}
+END_TEST
+
+static int segment; /* of System V */
+
+static void by_shmdt(unsigned char *mem, size_t len)
+{
+	ck_assert_int_eq(shmdt(mem), 0);
+	map_at(mem, len, 0);
+}
+
+static void by_shmdt_without_descriptors(unsigned char *mem, size_t len)
+{
+	struct rlimit usual, none;
+
+	getrlimit(RLIMIT_NOFILE, &usual);
+	none = usual;
+	none.rlim_cur = 0;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	by_shmdt(mem, len);
+	setrlimit(RLIMIT_NOFILE, &usual);
+}
+
+static void by_shmat(unsigned char *mem, size_t len)
+{
+	(void)len;
+	ck_assert_ptr_eq(shmat(segment, mem, SHM_REMAP), mem);
+}
+
+/* _i: 0 detached, 1 the same where no descriptor is left, 2 attached over what is there */
+START_TEST(rcache__segment_of_system_v_comes_or_goes__is_seen)
+{
+	void (*const how[])(unsigned char *, size_t) = {by_shmdt, by_shmdt_without_descriptors, by_shmat};
+	unsigned char *mem;
+	struct bench b;
+
+	bench_open(&b, HOOKS, NULL);
+	segment = shmget(IPC_PRIVATE, 8 * page, IPC_CREAT | 0600);
+	ck_assert_int_ge(segment, 0);
+	mem = _i == 2 ? map_at(NULL, 8 * page, 0) : shmat(segment, NULL, 0);
+	if (_i == 2)
+		expect_seen(&b, mem, 8 * page, how[_i]);
+	shmctl(segment, IPC_RMID, NULL); /* it goes with its last attachment, whatever happens here */
+	if (_i != 2)
+		expect_seen(&b, mem, 8 * page, how[_i]);
+	bench_close(&b);
+}
+END_TEST
+
+/* The heap's top would go without a call that anybody sees. */
+START_TEST(rcache__program_asks_malloc_to_give_memory_back__heap_stays)
+{
+	struct bench b;
+	void *block, *top;
+
+	bench_open(&b, HOOKS, NULL);
+	block = malloc(20u << 20);
+	ck_assert_ptr_nonnull(block);
+	top = sbrk(0);
+	ck_assert_int_eq(mallopt(M_TRIM_THRESHOLD, 0), 1);
+	ck_assert_int_eq(mallopt(M_TOP_PAD, 0), 1);
+	free(block);
+	ck_assert_int_eq(malloc_trim(0), 0);
+	ck_assert_ptr_eq(sbrk(0), top);
+	bench_close(&b);
+}
+END_TEST
+
+#endif
+
 START_TEST(rcache__monitor__is_the_one_asked_for)
 {
 	static const uint64_t want[] = {
@@ -403,6 +525,13 @@ int main(void)
 	tcase_add_loop_test(tc, rcache__monitor__is_the_one_asked_for, 0, MONITORS);
 	tcase_add_loop_test(tc, rcache__userfaultfd_refused__right_without_it, 0, 2 * KINDS_OF_MEMORY);
 	tcase_add_loop_test(tc, rcache__unmap_dereg_with_lock__threads_get_while_another_unmaps, 0, MONITORS);
+#ifdef WITH_HOOKS
+	tcase_add_loop_test(tc, rcache__break_goes_back_and_forth__is_seen, 0, 2);
+	tcase_add_loop_test(tc, rcache__segment_of_system_v_comes_or_goes__is_seen, 0, 3);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they have a malloc of their own */
+	tcase_add_test(tc, rcache__program_asks_malloc_to_give_memory_back__heap_stays);
+#endif
+#endif
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

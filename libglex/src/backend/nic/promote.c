@@ -51,17 +51,48 @@ static void add(_Atomic uint64_t *n, uint64_t more)
 	atomic_fetch_add_explicit(n, more, memory_order_relaxed); /* relaxed: counter */
 }
 
-uint64_t nic_collapse(struct nic_device *dev, uint64_t addr, uint64_t end)
+/* Anything of this unit has memory: what has none is left alone. */
+static bool is_used(uint64_t unit)
 {
-	uint64_t done = 0, units = (end - addr) / HUGE;
-	int why = 0;
+	unsigned char there[HUGE / PAGE];
 
-	for (; addr + HUGE <= end; addr += HUGE) {
+	if (mincore((void *)(uintptr_t)unit, HUGE, there))
+		return true;
+	for (size_t i = 0; i < sizeof(there); i++)
+		if (there[i] & 1)
+			return true;
+	return false;
+}
+
+/* Units from addr to end, all used; returns how many are in huge pages now. */
+static uint64_t collapse_used(uint64_t addr, uint64_t end, int *why_p)
+{
+	uint64_t done = 0;
+
+	if (addr == end || madvise((void *)(uintptr_t)addr, end - addr, MADV_COLLAPSE) == 0)
+		return (end - addr) / HUGE;
+	for (; addr < end; addr += HUGE) {
 		if (madvise((void *)(uintptr_t)addr, HUGE, MADV_COLLAPSE) == 0)
 			done++;
 		else
-			why = errno;
+			*why_p = errno;
 	}
+	return done;
+}
+
+/* In few calls: each has the system wait until all its processors have emptied their lists of pages. */
+uint64_t nic_collapse(struct nic_device *dev, uint64_t addr, uint64_t end)
+{
+	uint64_t done = 0, units = (end - addr) / HUGE, from = addr;
+	int why = 0;
+
+	for (; addr + HUGE <= end; addr += HUGE) {
+		if (is_used(addr))
+			continue;
+		done += collapse_used(from, addr, &why);
+		from = addr + HUGE;
+	}
+	done += collapse_used(from, addr, &why);
 	add(&dev->nic->counters.huge, done);
 	add(&dev->nic->counters.not_huge, units - done);
 	errno = why;
