@@ -20,6 +20,8 @@
  * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
  *     communicator goes when its queue is empty.
  * I3  A tree that is broken stays: what begins on it ends with the same error at once.
+ * I4  Of a communicator that has been revoked nothing is waited for any more, by anybody; its
+ *     tree is not used again.
  */
 #include "glex_impl.h"
 
@@ -62,17 +64,20 @@ struct MPID_nem_glex_tree {
 	enum MPID_nem_glex_tree_state state, longs; /* longs: whether all reach each other's buffers */
 	uint32_t calls;
 	int rank;
+	const MPIR_Comm *comm; /* whose it is, and goes with */
 	glex_group_t group;
 	struct MPID_nem_glex_op *first, **last;
 };
 
 /* ---- operations ------------------------------------------------------------ */
 
-static int MPID_nem_glex_coll_error(glex_ret_t ret)
+static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_ret_t ret)
 {
 	int mpi_errno = MPI_SUCCESS;
 
-	if (ret == GLEX_SYS_ERR)
+	if (ret != GLEX_SUCCESS && tree->comm->revoked)
+		MPIR_ERR_SET(mpi_errno, MPIX_ERR_REVOKED, "**revoked");
+	else if (ret == GLEX_SYS_ERR)
 		MPIR_ERR_SET(mpi_errno, MPIX_ERR_PROC_FAILED, "**proc_failed");
 	else if (ret != GLEX_SUCCESS)
 		MPIR_ERR_SET1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", glex_error_str(ret));
@@ -187,7 +192,7 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	MPIR_Request *req = op->req;
 
 	op->ret = ret;
-	op->error = MPID_nem_glex_coll_error(ret);
+	op->error = MPID_nem_glex_coll_error(tree, ret);
 	if (op->packed && op->error == MPI_SUCCESS && op->root != tree->rank)
 		op->error = MPID_nem_glex_op_unpack(op);
 	MPID_nem_glex_op_drop_packed(op);
@@ -230,7 +235,7 @@ static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t 
 		MPID_nem_glex_op_end(tree, op, ret);
 		if (was_last)
 			return; /* the tree may be gone, if the request was all that held the communicator */
-		ret = MPID_nem_glex_op_begin(tree, tree->first);
+		ret = tree->comm->revoked ? GLEX_SYS_ERR : MPID_nem_glex_op_begin(tree, tree->first);
 	} while (ret != GLEX_SUCCESS);
 }
 
@@ -238,8 +243,13 @@ static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t 
 static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *tree)
 {
 	struct MPID_nem_glex_op *op = tree->first;
-	glex_ret_t ret = glex_group_wait(tree->group, 0);
+	glex_ret_t ret;
 
+	if (unlikely(tree->comm->revoked)) { /* I4 */
+		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
+		return 1;
+	}
+	ret = glex_group_wait(tree->group, 0);
 	if (ret == GLEX_NO_MP)
 		return 0;
 	if (ret == GLEX_SUCCESS && !MPID_nem_glex_op_advance(op)) {
@@ -282,6 +292,12 @@ static void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_
 		MPID_nem_glex_tree_next(tree, ret);
 }
 
+static void MPID_nem_glex_first_error(int *first, int mpi_errno)
+{
+	if (unlikely(*first == MPI_SUCCESS && mpi_errno != MPI_SUCCESS))
+		*first = mpi_errno;
+}
+
 /* Nothing is to be waited for here any more: for an operation without a request, or a request of the communicator. */
 static int MPID_nem_glex_is_over(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
 				 MPIR_Request *req)
@@ -291,7 +307,9 @@ static int MPID_nem_glex_is_over(const struct MPID_nem_glex_tree *tree, const st
 
 /*
  * Until it is over.  Where ranks outnumber processors, whoever has nothing to do gives
- * way at once: the others have to come to their calls.
+ * way at once: the others have to come to their calls.  An error of MPICH's progress
+ * engine is somebody else's, and is returned when it is over: a collective that one
+ * rank gives up is one that the others wait for.  Deaths, and the end of glexd, end it.
  */
 static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op, MPIR_Request *req)
 {
@@ -304,16 +322,16 @@ static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID
 			return MPI_SUCCESS;
 	if (MPIR_IS_THREADED) {
 		MPID_Progress_start(&state);
-		while (!MPID_nem_glex_is_over(tree, op, req) && mpi_errno == MPI_SUCCESS)
-			mpi_errno = MPID_Progress_wait(&state);
+		while (!MPID_nem_glex_is_over(tree, op, req))
+			MPID_nem_glex_first_error(&mpi_errno, MPID_Progress_wait(&state));
 		MPID_Progress_end(&state);
 	}
-	for (i = 1; !MPID_nem_glex_is_over(tree, op, req) && mpi_errno == MPI_SUCCESS; i++) {
+	for (i = 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
 		if (crowded || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
 			sched_yield();
 		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {
 			MPID_nem_glex.idle = 0; /* else it may give way too, which costs all a turn of everybody's */
-			mpi_errno = MPID_Progress_test(NULL);
+			MPID_nem_glex_first_error(&mpi_errno, MPID_Progress_test(NULL));
 		} else {
 			MPID_nem_glex_tree_poll(tree);
 		}
@@ -461,6 +479,8 @@ static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, struct MPID_nem
 	struct MPID_nem_glex_tree *tree = comm->dev.ch.netmod_priv;
 
 	*tree_p = NULL;
+	if (unlikely(comm->revoked)) /* MPICH has the error for it */
+		goto fn_exit;
 	if (!tree) {
 		if (!MPID_nem_glex_has_trees(comm))
 			goto fn_exit;
@@ -468,6 +488,7 @@ static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, struct MPID_nem
 		MPIR_ERR_CHKANDJUMP(!tree, mpi_errno, MPI_ERR_OTHER, "**nomem");
 		tree->last = &tree->first;
 		tree->rank = comm->rank;
+		tree->comm = comm;
 		comm->dev.ch.netmod_priv = tree;
 	}
 	if (tree->state == MPID_NEM_GLEX_TREE_LATER && ++tree->calls >= MPID_nem_glex.coll_after && may_block) {
@@ -494,9 +515,6 @@ static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_ne
 		return MPI_SUCCESS; /* op may be gone */
 	if (!op->done)
 		mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
-	/* Without progress none of them ends: what the tree was doing is given up (I3). */
-	while (!op->done)
-		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
 	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
 }
 

@@ -14,6 +14,7 @@ compile_mpi coll "$src/test/mpi/coll.c"
 compile_mpi coll_death "$src/test/mpi/coll_death.c"
 compile_mpi coll_late "$src/test/mpi/coll_late.c"
 compile_mpi coll_refused "$src/test/mpi/coll_refused.c"
+compile_mpi coll_revoke "$src/test/mpi/coll_revoke.c"
 compile_mpi coll_soak "$src/test/mpi/coll_soak.c"
 
 # ran NAME=VALUE... RANKS WHAT: all is right, nobody complains, and how many the NICs have done is in $nic
@@ -74,6 +75,13 @@ for shape in auto kary; do
 	GLEX_MPI_COLL_SHAPE=$shape mpirun_ 4 "$work/bin/coll_refused" >"$work/out" 2>"$work/err" && says "trees 1, refused 1" out &&
 		says ok out && says "this process can have no more" err
 	result $? "a rank can have no endpoints: MPICH does it for all, and the next communicator has a tree ($shape)"
+done
+
+for shape in auto kary; do
+	for what in barrier iallreduce bcast bcast_from; do
+		GLEX_MPI_COLL_SHAPE=$shape GLEX_MPI_COLL_AFTER=1 mpirun_ 3 "$work/bin/coll_revoke" $what >"$work/out" 2>"$work/err" && says ok out
+		result $? "revoked while the others wait: $what ($shape)"
+	done
 done
 
 # Who is left gets an error, and does not wait for ever.  mpiexec does not learn of the death: it
