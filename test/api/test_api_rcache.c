@@ -347,6 +347,30 @@ START_TEST(rcache__by_count__least_recently_used_goes)
 }
 END_TEST
 
+START_TEST(rcache__by_size__least_recently_used_go)
+{
+	struct glex_rcache_attr attr = {.field_mask = GLEX_RCACHE_ATTR_MAX_SIZE, .max_size = 6 * 4096};
+	struct glex_rcache_region region[3];
+	struct bench b;
+	unsigned char *mem;
+
+	bench_open(&b, AUTO, &attr);
+	ck_assert_uint_eq(page, 4096);
+	mem = map_at(NULL, 40 * page, 5);
+	for (int i = 0; i < 3; i++)
+		region[i] = get_put(&b, mem + (size_t)i * 4 * page, 2 * page, R);
+	get_put(&b, mem, 2 * page, R);		   /* 0 was used again: 1 is the oldest, then 2 */
+	get_put(&b, mem + 20 * page, 3 * page, R); /* takes the place of both */
+	ck_assert_uint_eq(stats_of(&b).size, 5 * page);
+	ck_assert_uint_eq(stats_of(&b).evicted, 2);
+	ck_assert_uint_eq(get_put(&b, mem, 2 * page, R).mh.v, region[0].mh.v);
+	ck_assert_uint_eq(ask_peer(&b, &region[1], 0, 8, false, 0).failed, 1);
+	ck_assert_uint_eq(ask_peer(&b, &region[2], 0, 8, false, 0).failed, 1);
+	munmap(mem, 40 * page);
+	bench_close(&b);
+}
+END_TEST
+
 START_TEST(rcache__by_size_inuse__goes_when_it_is_put)
 {
 	struct glex_rcache_attr attr = {.field_mask = GLEX_RCACHE_ATTR_MAX_SIZE, .max_size = 4 * 4096};
@@ -493,6 +517,7 @@ int main(void)
 	tcase_add_test(tc, rcache__put_and_invalidate__deregistered_once_both_happened);
 	tcase_add_test(tc, rcache__release_inuse__handle_is_good_until_put);
 	tcase_add_test(tc, rcache__by_count__least_recently_used_goes);
+	tcase_add_test(tc, rcache__by_size__least_recently_used_go);
 	tcase_add_test(tc, rcache__by_size_inuse__goes_when_it_is_put);
 	tcase_add_test(tc, rcache__table_full__idle_ones_make_room_then_no_resource);
 	tcase_add_test(tc, rcache__inv_q_bounded__changes_without_number_cost_no_memory);

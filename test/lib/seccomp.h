@@ -12,6 +12,9 @@ int forbid_attach(void);
 /* Likewise one that gets no userfaultfd. */
 int forbid_userfaultfd(void);
 
+/* Nothing but to end: any other system call ends the process by SIGSYS. */
+int forbid_all(void);
+
 /* Likewise one that cannot make others order their memory. */
 int forbid_membarrier(void);
 

@@ -24,6 +24,7 @@ glex_model_tests = \
 	test/unit/test_move \
 	test/unit/test_patience \
 	test/unit/test_place \
+	test/unit/test_polling \
 	test/unit/test_queue \
 	test/unit/test_reduce \
 	test/unit/test_reorder \
@@ -94,6 +95,9 @@ test_unit_test_patience_LDADD = $(glex_model_libs)
 test_unit_test_place_SOURCES = test/unit/test_place.c test/unit/unit.h emulator/host/place.c emulator/host/place.h
 test_unit_test_place_CFLAGS = $(glex_model_cflags) $(HWLOC_CFLAGS)
 test_unit_test_place_LDADD = $(glex_model_libs) $(HWLOC_LIBS)
+test_unit_test_polling_SOURCES = test/unit/test_polling.c test/unit/unit.h
+test_unit_test_polling_CFLAGS = $(glex_model_cflags)
+test_unit_test_polling_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
 test_unit_test_queue_SOURCES = test/unit/test_queue.c test/unit/unit.h
 test_unit_test_queue_CFLAGS = $(glex_model_cflags)
 test_unit_test_queue_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
