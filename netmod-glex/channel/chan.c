@@ -316,12 +316,12 @@ static void glexch_poll_errors(struct glexch *ch)
 	}
 }
 
-/* How many processes' endpoints have died on this network. */
 int glexch_crowded(const struct glexch *ch)
 {
 	return glex_is_crowded(ch->dev);
 }
 
+/* How many processes' endpoints have died on this network. */
 uint32_t glexch_deaths(struct glexch *ch)
 {
 	uint64_t next = 0;

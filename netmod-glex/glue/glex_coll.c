@@ -207,6 +207,13 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	MPID_nem_glex_note(MPID_Request_complete(req));
 }
 
+static void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
+{
+	if (tree->group)
+		glex_group_close(tree->group);
+	tree->group = NULL;
+}
+
 static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
 {
 	struct MPID_nem_glex_tree **p;
@@ -245,7 +252,8 @@ static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *tree)
 	struct MPID_nem_glex_op *op = tree->first;
 	glex_ret_t ret;
 
-	if (unlikely(tree->comm->revoked)) { /* I4 */
+	if (unlikely(tree->comm->revoked)) {   /* I4 */
+		MPID_nem_glex_tree_drop(tree); /* nothing is put into the user's buffers any more */
 		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
 		return 1;
 	}
@@ -413,13 +421,6 @@ static int MPID_nem_glex_tree_join(struct MPID_nem_glex_tree *tree, const struct
 		return 0;
 	return shape == GLEX_GROUP_DIRECT ||
 	       glex_group_set_long(tree->group, (enum glex_group_long)MPID_nem_glex.coll_long_by) == GLEX_SUCCESS;
-}
-
-static void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
-{
-	if (tree->group)
-		glex_group_close(tree->group);
-	tree->group = NULL;
 }
 
 /* All ranks are here.  An error is MPICH's; that somebody could not is none. */
