@@ -12,7 +12,7 @@
 #
 # What that shows: the rows that hold or are found have been explored to the end, in
 # every run, and nothing larger is claimed.  Of the long rows, these have been explored
-# to the end: ring with CAP=4 (7.6 million states), bias (5.1), coll (8.1), mmt with
+# to the end: ring with CAP=4 (7.6 million states), bias (5.1), coll (8.1), memwatch (17.0), mmt with
 # BETTER (4.7).  With --hash: mmt OTHER READER SIBLING KILL CLOSE (119.7 million, 5.3 GB,
 # four minutes of an idle core), ring with M1=2 (49.3 million, 4 GB, two minutes), dma POSTS=4
 # (40.6 million, 2.6 GB, one minute).
@@ -103,6 +103,20 @@ mmt   | OTHER READER KILL MUT_NO_RECLAIM | found
 mmt   | OTHER READER BETTER MUT_WAY_FIRST | found
 mmt   | OTHER READER BETTER MUT_MAP_FIRST | found
 mmt   | OTHER READER BETTER MUT_NO_TURNS | found
+dead  | DEATHS=6 | holds
+dead  | KEPT=2 | holds
+dead  | MUT_COUNT_FIRST | found
+dead  | MUT_NO_RECHECK | found
+dead  | MUT_RECHECK_FIRST | found
+dead  | MUT_ALL_KEPT | found
+memwatch | LOG=1 | holds
+memwatch | LOG=2 | holds
+memwatch | LOG=1 WRITERS=3 EACH=1 | holds
+memwatch | LOG=2 EACH=3 | long
+memwatch | MUT_SEQ_FIRST | found
+memwatch | MUT_NO_CLAIM | found
+memwatch | MUT_ONE_LOOK | found
+memwatch | MUT_SKIP | found
 ROWS
 }
 
