@@ -518,34 +518,47 @@ END_TEST
 
 #define AREA (8u << 20)
 
+/* arg: in one list, by an event; else by a packet posted later */
 static void put_then_tell(int fd, void *arg)
 {
+	struct glex_rdma_req req, last;
 	struct glex_imm_mp_req tell;
-	struct glex_rdma_req req;
 	struct side side;
 	struct card card;
 
-	(void)arg;
 	side_open(&side, GLEX_EP_TYPE_NORMAL, AREA, false);
 	card = swap_cards(&side, fd);
 	fill(side.buf, AREA, 77);
 	req = rdma_between(&side, &card, GLEX_RDMA_TYPE_PUT, 0, AREA);
+	if (arg) {
+		last = rdma_between(&side, &card, GLEX_RDMA_TYPE_PUT, 0, 64);
+		last.flag = GLEX_FLAG_COLL | START | TAIL | GLEX_FLAG_FENCE | GLEX_FLAG_REMOTE_EVT;
+		last.rmt_evt.cookie_1 = 1;
+		req.next = &last;
+	}
 	post_rdma(side.ep, &req);
-	tell = request(card, START | TAIL | GLEX_FLAG_FENCE, 0, "there", 5);
-	post(side.ep, &tell);
+	if (!arg) {
+		tell = request(card, START | TAIL | GLEX_FLAG_FENCE, 0, "there", 5);
+		post(side.ep, &tell);
+	}
 	meet(fd);
 	expect_no_error(side.ep);
 	side_close(&side);
 }
 
+/* _i: memory that is mapped | in one list */
 START_TEST(coll__behind_a_queued_put__overtakes_it_not)
 {
-	struct peer peer = peer_start(put_then_tell, NULL);
+	struct peer peer = peer_start(put_then_tell, _i & 2 ? &peer : NULL);
+	glex_event_t *event;
 	struct side side;
 
-	side_open(&side, GLEX_EP_TYPE_FAST, AREA, _i);
+	side_open(&side, GLEX_EP_TYPE_FAST, AREA, _i & 1);
 	swap_cards(&side, peer.fd);
-	expect_mp(side.ep, "there", 5);
+	if (_i & 2)
+		OK(glex_probe_first_event(side.ep, WAIT_MS, &event));
+	else
+		expect_mp(side.ep, "there", 5);
 	expect_filled(side.buf, AREA, 77);
 	meet(peer.fd);
 	peer_join(&peer);
@@ -638,7 +651,7 @@ int main(void)
 	tcase_add_loop_test(tc, coll_queue__full__busy_as_a_whole_and_clears_when_gates_open, 0, 3);
 	tcase_add_loop_test(tc, coll__of_five_processes__right_on_every_kind_of_endpoint, 0, KINDS_OF * 6);
 	tcase_add_loop_test(tc, coll__inner_processes_are_stopped__goes_on_without_them, 0, 2);
-	tcase_add_loop_test(tc, coll__behind_a_queued_put__overtakes_it_not, 0, 2);
+	tcase_add_loop_test(tc, coll__behind_a_queued_put__overtakes_it_not, 0, 4);
 	tcase_add_loop_test(tc, coll__who_executes_is_killed__each_packet_passed_on_once, 0, 2);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);

@@ -111,8 +111,8 @@ glex_ret_t nic_coll_room(struct nic_ep *nep, uint32_t n)
 void nic_coll_push(struct nic_ep *nep, struct emu_desc *desc, uint32_t counter, const void *imm, uint32_t imm_len)
 {
 	desc->counter = counter;
-	/* relaxed: ours.  What was posted before and glexd has not executed yet comes first. */
-	desc->after = emu_low(atomic_load_explicit(&nep->port.port->dq.tail, memory_order_relaxed));
+	/* relaxed: ours.  What was posted before and glexd has not executed yet comes first, also of this list. */
+	desc->after = emu_low(atomic_load_explicit(&nep->port.port->dq.tail, memory_order_relaxed)) + nep->dq_filled;
 	emu_coll_post(own_coll(nep), desc, imm, imm_len);
 }
 
