@@ -107,20 +107,62 @@ bool emu_is_operand(const void *data, uint32_t len)
 	       head.op < OPS && len == emu_operand_len(&head);
 }
 
+/*
+ * Who executes has rounding, treatment of the smallest numbers and traps of his own (a
+ * program linked with -ffast-math, or one that looks for overflows), and operands are
+ * not his: they are combined as everywhere else, and leave no trace.
+ */
+#if defined(__x86_64__)
+
+#define MXCSR_USUAL 0x1f80u
+
+static uint32_t usual_floats(void)
+{
+	uint32_t was = __builtin_ia32_stmxcsr();
+
+	if (was != MXCSR_USUAL)
+		__builtin_ia32_ldmxcsr(MXCSR_USUAL);
+	return was;
+}
+
+static void own_floats(uint32_t was)
+{
+	if (__builtin_ia32_stmxcsr() != was)
+		__builtin_ia32_ldmxcsr(was);
+}
+
+#else
+
+static uint32_t usual_floats(void)
+{
+	return 0;
+}
+
+static void own_floats(uint32_t was)
+{
+	(void)was;
+}
+
+#endif
+
 bool emu_reduce(struct emu_operand *acc, const struct emu_operand *with)
 {
 	combine_fn fn = combine[acc->op][acc->bits];
+	bool floats = acc->op <= GLEX_COLL_REDUCE_MINLOC_FLOAT;
 	union glex_coll_data_loc a, b;
-	uint32_t i;
+	uint32_t i, was;
 
 	if (acc->op != with->op || acc->bits != with->bits || acc->count != with->count)
 		return false;
+	was = floats ? usual_floats() : 0;
 	for (i = 0; i < acc->count; i++) {
 		memcpy(&a, acc->unit[i], sizeof(a));
 		memcpy(&b, with->unit[i], sizeof(b));
 		fn(&a, &b);
 		memcpy(acc->unit[i], &a, sizeof(a));
 	}
+	if (floats)
+		own_floats(was);
 	return true;
 }
 

@@ -6,7 +6,8 @@
  * by the address of their sender, the lowest first, those of one sender in the
  * order sent.  Integer sums wrap.  MAXLOC and MINLOC keep the location of the
  * winner, the lowest where several are equal; any number wins against a NaN.
- * Elsewhere the location of the result is 0.
+ * Elsewhere the location of the result is 0.  Floats are combined with the usual rounding and
+ * without traps, whatever the process that happens to execute has set (on x86-64).
  */
 #ifndef EMU_REDUCE_H
 #define EMU_REDUCE_H

@@ -284,6 +284,43 @@ START_TEST(misfits__of_any_kind__refused)
 }
 END_TEST
 
+#if defined(__x86_64__)
+
+#define ODD_FLOATS 0xe040u /* rounds towards 0, takes the smallest numbers for 0, traps at everything */
+
+static struct emu_operand doubles(double a, double b, double c)
+{
+	struct emu_operand operand = {.magic = EMU_OPERAND_MAGIC, .count = 3, .bits = 1};
+	const double value[] = {a, b, c};
+
+	operand.op = GLEX_COLL_REDUCE_SUM_FLOAT;
+	for (int i = 0; i < 3; i++) {
+		union glex_coll_data_loc unit = {.double_s = {.data = value[i]}};
+
+		memcpy(operand.unit[i], &unit, sizeof(unit));
+	}
+	return operand;
+}
+
+START_TEST(reduce__who_executes_rounds_and_traps_in_his_own_way__is_of_no_account)
+{
+	struct emu_operand usual = doubles(1, 3e-310, (double)INFINITY), odd = usual;
+	struct emu_operand with = doubles(0x1.8p-53, 4e-310, (double)-INFINITY);
+	uint32_t before = __builtin_ia32_stmxcsr(), after;
+
+	ck_assert(emu_reduce(&usual, &with));
+	ck_assert_uint_eq(__builtin_ia32_stmxcsr(), before);
+	__builtin_ia32_ldmxcsr(ODD_FLOATS);
+	emu_reduce(&odd, &with);
+	after = __builtin_ia32_stmxcsr();
+	__builtin_ia32_ldmxcsr(before);
+	ck_assert_uint_eq(after, ODD_FLOATS);
+	ck_assert_int_eq(memcmp(&usual, &odd, sizeof(odd)), 0);
+}
+END_TEST
+
+#endif
+
 int main(void)
 {
 	Suite *suite = suite_create("reduce");
@@ -293,6 +330,9 @@ int main(void)
 	tcase_add_loop_test(tc, many__in_any_order__the_same_bits, 0, OPS * 2);
 	tcase_add_test(tc, float_sum__of_three__by_address);
 	tcase_add_test(tc, misfits__of_any_kind__refused);
+#if defined(__x86_64__)
+	tcase_add_test(tc, reduce__who_executes_rounds_and_traps_in_his_own_way__is_of_no_account);
+#endif
 	suite_add_tcase(suite, tc);
 	return unit_run(suite);
 }
