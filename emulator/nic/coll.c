@@ -174,12 +174,30 @@ static void commit(struct emu_coll_view *view, const struct emu_coll_state *stat
 	EMU_COLL_POINT();
 }
 
+/* The unit is the owner's to write, and not only whose processes do as they should: what is used as a number is one. */
+static struct emu_coll_state believed(const struct emu_coll_view *view)
+{
+	struct emu_coll_state state = *emu_coll_now(view);
+
+	state.x &= 1;
+	if (state.operands > EMU_OPERANDS)
+		state.operands = EMU_OPERANDS;
+	return state;
+}
+
+static uint32_t mp_len(uint32_t len)
+{
+	return len <= EMU_MP_DATA ? len : EMU_MP_DATA;
+}
+
 static void keep(struct emu_coll_kept *kept, const struct emu_mp_slot *slot)
 {
+	uint32_t len = mp_len(slot->len);
+
 	kept->src = slot->src;
-	kept->len = slot->len <= EMU_MP_DATA ? slot->len : EMU_MP_DATA;
+	kept->len = len;
 	kept->flags = slot->flags;
-	memcpy(kept->data, slot->data, kept->len);
+	memcpy(kept->data, slot->data, len);
 }
 
 /* An entry of D that carries something, for the gate of desc. */
@@ -219,7 +237,7 @@ static void open_gate(struct emu_coll_view *view, struct emu_coll_state *state, 
 /* The gate of a request that begins a sequence.  True: it is open. */
 static bool pass(struct emu_coll_view *view, const struct emu_desc *desc)
 {
-	struct emu_coll_state state = *emu_coll_now(view);
+	struct emu_coll_state state = believed(view);
 	uint32_t before = state.d_head;
 	struct emu_mp_slot *slot;
 	bool swap = false;
@@ -284,7 +302,7 @@ static int swap_in(const struct emu_coll_view *view, const struct emu_coll_state
 			desc->dst = is_addr ? addr.ep : x->src;
 		if (has_x && desc->op == EMU_OP_MP) {
 			*data_p = x->data;
-			desc->len = x->len;
+			desc->len = mp_len(x->len);
 		} else if (has_x) {
 			desc->rmt_mh = addr.mh;
 			desc->rmt_offset = addr.offset;
@@ -315,9 +333,9 @@ static bool is_sound(const struct emu_desc *desc)
 /* The request at cq_head has been sent to one more of n destinations. */
 static void sent_one(struct emu_coll_view *view, uint32_t n, bool tail)
 {
-	struct emu_coll_state state = *emu_coll_now(view);
+	struct emu_coll_state state = believed(view);
 
-	if (++state.sent >= n) {
+	if (state.sent >= n || ++state.sent >= n) {
 		state.cq_head++;
 		state.sent = state.got = 0;
 		state.flags &= ~EMU_COLL_OPEN;
@@ -332,13 +350,13 @@ static void sent_one(struct emu_coll_view *view, uint32_t n, bool tail)
 /* Sends the request at cq_head to wherever it has not been sent to yet. */
 static void transmit(struct run *run, struct emu_coll_view *view, struct emu_desc *desc)
 {
-	const struct emu_coll_state *state = emu_coll_now(view);
-	uint32_t at = state->sent, n = 1;
+	const struct emu_coll_state state = believed(view);
+	uint32_t at = state.sent, n = 1;
 	uint64_t dst[SET_MAX] = {0};
 	const void *data = NULL;
-	int wrong = is_sound(desc) ? swap_in(view, state, desc, &data, dst, &n) : GLEX_ERR_STATUS_FORMAT;
+	int wrong = is_sound(desc) ? swap_in(view, &state, desc, &data, dst, &n) : GLEX_ERR_STATUS_FORMAT;
 
-	if (wrong != EMU_OK)
+	if (wrong != EMU_OK || at >= n)
 		at = n - 1; /* told once */
 	for (; at < n; at++) {
 		struct emu_coll_view *told = NULL;
@@ -375,9 +393,9 @@ static bool step(struct run *run, struct emu_coll_view *view)
 	if (!emu_is_open(view->port) ||
 	    head == emu_low(atomic_load_explicit(&view->coll->cq.tail, memory_order_acquire))) /* COLL-A1 */
 		return false;
-	if (!is_due(view, slot) || (slot->flag & GLEX_FLAG_COLL_SEQ_START && !pass(view, slot)))
-		return false;
 	desc = *slot; /* what is checked is what is executed, whatever the owner does to his queue meanwhile */
+	if (!is_due(view, &desc) || (desc.flag & GLEX_FLAG_COLL_SEQ_START && !pass(view, &desc)))
+		return false;
 	transmit(run, view, &desc);
 	return true;
 }

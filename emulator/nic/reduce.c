@@ -197,10 +197,12 @@ bool emu_reduce_all(struct emu_operand *result, const void *own, uint32_t own_le
 		const void *data = order[i] == n ? own : kept[order[i]].data;
 		uint32_t len = order[i] == n ? own_len : kept[order[i]].len;
 
-		if (!emu_is_operand(data, len))
+		if (len > sizeof(with))
 			return false;
 		memset(&with, 0, sizeof(with));
 		memcpy(&with, data, len);
+		if (!emu_is_operand(&with, len)) /* of the copy: the other may change */
+			return false;
 		if (i == 0)
 			*result = with;
 		else if (!emu_reduce(result, &with))

@@ -561,6 +561,30 @@ START_TEST(gone__own_port__nothing_more_happens)
 }
 END_TEST
 
+/* ---- an owner that does not keep to it ------------------------------------------------------------ */
+
+/* Its process writes into its own unit; who executes must come through, and come to an end. */
+START_TEST(unit__state_is_garbage__who_executes_is_not_harmed)
+{
+	static const uint32_t garbage[] = {2, 33, 77, 0x10000, 0x7fffffff, UINT32_MAX};
+	struct emu_coll *coll = net.node[B].ep[0].coll.coll;
+
+	for (uint32_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++)
+		for (uint32_t what = 0; what < 3; what++) {
+			mp(B, C, START | SWAP | (i % 2 ? REDUCE : 0), 1, "");
+			for (uint32_t k = 0; k < 2; k++) {
+				coll->state[k].operands = coll->state[k].x = garbage[i];
+				coll->state[k].sent = what == 0 ? 0 : garbage[i];
+				coll->state[k].flags = what == 2 ? garbage[i] | EMU_COLL_OPEN | EMU_COLL_SWAP : 0;
+				coll->x[k].len = coll->operand[k].len = garbage[i];
+			}
+			mp(A, B, CONTROL | CP_SWAP, 0, "y");
+			emu_coll_turn(&net.node[A].host, &net.node[B].ep[0].coll);
+		}
+	ck_assert_uint_eq(atomic_load(&coll->turn), 0);
+}
+END_TEST
+
 /* ---- behind the descriptor queue --------------------------------------------------------------- */
 
 START_TEST(normal_port__requests_before__go_first)
@@ -710,6 +734,7 @@ int main(void)
 	tcase_add_loop_test(tc, full__mpq_or_control_packets__the_packet_is_lost_whole, 0, 2);
 	tcase_add_test(tc, gone__target_port__an_error_and_the_sequence_goes_on);
 	tcase_add_test(tc, gone__own_port__nothing_more_happens);
+	tcase_add_test(tc, unit__state_is_garbage__who_executes_is_not_harmed);
 	tcase_add_test(tc, normal_port__requests_before__go_first);
 	tcase_add_test(tc, chain__of_16384_triggers__takes_no_stack);
 	tcase_add_test(tc, many__who_execute__each_gate_opens_once);
