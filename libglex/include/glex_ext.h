@@ -422,8 +422,8 @@ struct glex_group_card {
  *
  * Each member opens its part, which creates two endpoints of this type, gives its
  * card to all others by whatever means, and joins with all n cards, in the same
- * order, shape and degree everywhere (degree 0: 8).  After the last member has
- * joined they may begin; a member must not begin before all have opened.
+ * order, shape and degree everywhere (degree 0: 8).  Nobody may begin before the
+ * last member has joined.
  * GLEX_GROUP_DIRECT: no tree, members write into each other's memory, up to GLEX_GROUP_DIRECT_MAX; who is sent nothing
  * (a broadcast's root, of up to 16 members those others than a reduction's root) need not wait for anybody.
  * One thread at a time uses a group.
@@ -491,6 +491,14 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
  * is left to do.
  */
 glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
+
+/*
+ * Gives the group up, for all members: for who cannot go on, as when it has no data for a broadcast that others
+ * have begun.  What is under way, or begun later, ends here at once, and with those who
+ * wait within a second or so, as after a member's death.  Does not wait.  What has ended for a member stays as it is.
+ * GLEX_INVALID_PARAM: not joined.
+ */
+glex_ret_t glex_group_fail(glex_group_t group);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -110,6 +110,7 @@ START_TEST(group__wrong_arguments__invalid)
 	RETURNS(glex_group_join(group, &card, 1, 1, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, &card, 1, 0, GLEX_GROUP_KARY, 33), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_join(group, NULL, 1, 0, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_fail(group), GLEX_INVALID_PARAM);
 	OK(glex_group_join(group, &card, 1, 0, GLEX_GROUP_KARY, 0));
 	RETURNS(glex_group_bcast(group, 1, data, 8), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_bcast(group, 0, data, 113), GLEX_INVALID_PARAM);
@@ -485,6 +486,103 @@ START_TEST(group__a_member_dies__all_others_learn_it)
 }
 END_TEST
 
+/* One gives the group up, instead of beginning what the others wait for. */
+static void failing_member(int fd, void *arg)
+{
+	const struct death *death = arg;
+	const struct crowd *c = &death->crowd;
+
+	RETURNS(glex_group_fail(NULL), GLEX_INVALID_PARAM);
+	meet_all(fd, c);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	if (c->me == death->doomed) {
+		OK(glex_group_fail(group));
+		OK(glex_group_fail(group));
+		RETURNS(glex_group_barrier(group), GLEX_SYS_ERR);
+	} else {
+		OK(glex_group_barrier(group));
+	}
+	RETURNS(wait_or_test(c->tests), GLEX_SYS_ERR);
+	RETURNS(glex_group_barrier(group), GLEX_SYS_ERR);
+	close_group();
+}
+
+START_TEST(fail__one_member__all_others_learn_it)
+{
+	struct death death = deaths[_i];
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start_all(&death.crowd, peer, failing_member, &death);
+	for (i = 0; i < death.crowd.n; i++)
+		peer_join(&peer[i]);
+}
+END_TEST
+
+static glex_group_t meet_other(int fd, const struct crowd *c, struct glex_group_card card[2])
+{
+	glex_group_t two;
+
+	OK(glex_group_open(dev, c->type, &two, &card[c->me]));
+	say(fd, &card[c->me], sizeof(*card));
+	hear(fd, &card[!c->me], sizeof(*card));
+	OK(glex_group_join(two, card, 2, c->me, c->shape, c->degree));
+	meet(fd);
+	return two;
+}
+
+static void in_step(glex_group_t two)
+{
+	OK(glex_group_barrier(two));
+	OK(glex_group_wait(two, WAIT_MS));
+}
+
+/* Its first group learns of a failure when the other member's endpoints have become those of the second. */
+static void behind(int fd, void *arg)
+{
+	struct crowd c = *(struct crowd *)arg;
+	struct glex_group_card card[2];
+	glex_group_t first, second;
+
+	c.me = 1;
+	OK(glex_open_device(0, &dev));
+	first = meet_other(fd, &c, card);
+	in_step(first);
+	second = meet_other(fd, &c, card);
+	OK(glex_group_fail(first));
+	meet(fd);
+	usleep(1500000);
+	in_step(second);
+	OK(glex_group_close(first));
+	OK(glex_group_close(second));
+	OK(glex_close_device(dev));
+}
+
+START_TEST(fail__to_who_has_left__is_not_for_who_has_its_endpoints_now)
+{
+	struct crowd c = {.n = 2, .degree = 2, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
+	struct glex_group_card card[2], was;
+	struct peer peer;
+	glex_group_t two;
+
+	peer = peer_start(behind, &c);
+	OK(glex_open_device(0, &dev));
+	two = meet_other(peer.fd, &c, card);
+	in_step(two);
+	was = card[0];
+	OK(glex_group_close(two));
+	two = meet_other(peer.fd, &c, card);
+	ck_assert(card[0].up.v == was.up.v); /* else this test has nothing to show */
+	ck_assert_uint_ne(card[0].key, was.key);
+	meet(peer.fd);
+	in_step(two);
+	OK(glex_group_close(two));
+	OK(glex_close_device(dev));
+	peer_join(&peer);
+}
+END_TEST
+
 /* The root waits for the last member; those whose part is done have left meanwhile. */
 static void leaving_member(int fd, void *arg)
 {
@@ -541,6 +639,8 @@ int main(void)
 	tcase_add_loop_test(tc, direct__others_begin_something_else__all_learn_it, 0, 2);
 	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
+	tcase_add_loop_test(tc, fail__one_member__all_others_learn_it, 0, (int)(sizeof(deaths) / sizeof(deaths[0])));
+	tcase_add_loop_test(tc, fail__to_who_has_left__is_not_for_who_has_its_endpoints_now, 0, 2);
 	tcase_add_loop_test(tc, group__members_have_left__who_still_waits_does_not_miss_them, 0,
 			    (int)(sizeof(leaving) / sizeof(leaving[0])));
 	suite_add_tcase(suite, tc);

@@ -226,6 +226,57 @@ START_TEST(passed__a_member_dies__all_others_learn_it)
 }
 END_TEST
 
+/* Member 0 sends, 1 gives the group up, and 2 comes when what was sent is no longer there. */
+static void late_for_long(int fd, void *arg)
+{
+	static unsigned char data[300000];
+	const struct crowd *c = arg;
+
+	meet_all(fd, c);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	memset(data, 0, sizeof(data));
+	if (c->me == 0)
+		fill(data, sizeof(data), 1);
+	if (c->me != 2) {
+		OK(glex_group_bcast_long(group, 0, data, sizeof(data)));
+		if (c->me == 1)
+			OK(glex_group_fail(group));
+		RETURNS(glex_group_wait(group, -1), GLEX_SYS_ERR);
+		memset(data, 0xbd, sizeof(data));
+	}
+	meet(fd);
+	if (c->me == 2) {
+		OK(glex_group_bcast_long(group, 0, data, sizeof(data)));
+		ck_assert_int_ne(glex_group_wait(group, -1), GLEX_SUCCESS);
+	}
+	meet(fd);
+	close_group();
+}
+
+static const struct crowd late[] = {
+	{.n = 3, .shape = GLEX_GROUP_DIRECT},
+	{.n = 3, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_NORMAL},
+	{.n = 3, .degree = 2},
+	{.n = 3, .degree = 2, .passed = true},
+};
+
+START_TEST(bcast_long__given_up_and_the_buffer_used_again__nobody_takes_that_for_it)
+{
+	struct crowd c = late[_i];
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start_all(&c, peer, late_for_long, &c);
+	for (i = 0; i < c.n; i++) /* the late one last */
+		meet(peer[i].fd);
+	for (i = c.n; i > 0; i--)
+		meet(peer[i - 1].fd);
+	for (i = 0; i < c.n; i++)
+		peer_join(&peer[i]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("group_long");
@@ -242,6 +293,8 @@ int main(void)
 	tcase_add_test(tc, bcast_long__some_are_out_of_reach__the_group_goes_on);
 	tcase_add_loop_test(tc, passed__a_member_dies__all_others_learn_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
+	tcase_add_loop_test(tc, bcast_long__given_up_and_the_buffer_used_again__nobody_takes_that_for_it, 0,
+			    (int)(sizeof(late) / sizeof(late[0])));
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

@@ -8,12 +8,13 @@
  * Who waits for long looks whether a neighbour has died.  A member that has left has not:
  * it may when all has ended for itself, and nothing more is needed of it then.  If what was begun
  * does not end soon after a death (it too may have come after its part was done), the group is
- * broken, and says so to all its neighbours: by an MP to `up`, where no other comes but the notes of puts.c.
+ * broken, and says so to all its neighbours: by an MP to `up`, where no other is for them but the notes of puts.c.
  */
 #include "group/priv.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #define SLICE_MS       200
@@ -23,12 +24,25 @@
 
 /* ---- opening, joining ------------------------------------------------------- */
 
+/* Not that of any other group, but for a chance of one in 2^31. */
+static bool new_key(uint32_t *key)
+{
+	uint32_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return false;
+	*key = GLEX_EP_MAKE_KEY(random);
+	return true;
+}
+
 static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, enum glex_ep_type type)
 {
-	struct glex_ep_attr attr = {.type = type, .num = GLEX_ANY_EP_NUM, .key = GLEX_EP_MAKE_KEY(0x67726f75u)};
+	struct glex_ep_attr attr = {.type = type, .num = GLEX_ANY_EP_NUM};
 	uint32_t none = 0;
 	glex_ret_t ret;
 
+	if (!new_key(&attr.key))
+		return GLEX_SYS_ERR;
 	attr.dq_capacity = attr.eq_capacity = GLEXI_GROUP_DQ;
 	attr.mpq_capacity = GLEXI_GROUP_UP_MPQ;
 	ret = glex_create_ep(dev, &attr, &group->up);
@@ -230,15 +244,28 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 
 static glex_ret_t tell_broken(struct glex_group *group)
 {
-	struct glex_imm_mp_req req = {.len = 0};
+	struct glexi_head head;
+	struct glex_imm_mp_req req = {.data = &head, .len = sizeof(head)};
 	uint32_t i;
 
 	group->is_broken = true;
+	if (group->is_longer)
+		group->longer->give_up(group);
 	for (i = 0; i < group->neighbours; i++) {
+		head.key = group->near[i].key;
 		req.rmt_ep_addr = group->near[i].up;
 		glex_send_imm_mp(group->up, &req, NULL);
 	}
 	return GLEX_SYS_ERR;
+}
+
+glex_ret_t glex_group_fail(glex_group_t group)
+{
+	if (!group || !group->near)
+		return GLEX_INVALID_PARAM;
+	if (!group->is_broken)
+		tell_broken(group);
+	return GLEX_SUCCESS;
 }
 
 /* Requests to who has left come to nothing too, and that is well. */
@@ -285,6 +312,19 @@ static void look_after(struct glex_group *group)
 		group->is_bereft |= has_errors(group->up) || has_errors(group->down);
 }
 
+/* False: that the group is broken. */
+static bool take(struct glex_group *group, glex_ep_addr_t from, const void *mp, uint32_t len)
+{
+	struct glexi_head head;
+
+	if (len < sizeof(head))
+		return true;
+	memcpy(&head, mp, sizeof(head));
+	if (head.key != group->card.key)
+		return true; /* for who had this endpoint before */
+	return len > sizeof(head) && group->note && group->note(group, from, mp, len);
+}
+
 bool glexi_group_hear(struct glex_group *group)
 {
 	unsigned char data[GLEXI_GROUP_MP];
@@ -293,7 +333,7 @@ bool glexi_group_hear(struct glex_group *group)
 	uint32_t len;
 
 	while ((ret = glex_receive_mp(group->up, 0, &from, data, &len)) == GLEX_SUCCESS)
-		if (!group->note || !group->note(group, from, data, len))
+		if (!take(group, from, data, len))
 			return false;
 	return ret == GLEX_NO_MP;
 }

@@ -14,6 +14,8 @@
  *
  * I1  `what` is not GLEXI_NOTHING from the first of these to the last.
  * I2  The root's region is held until all have said that they have it.
+ * I3  Once a wait has said that it never will end, nobody reaches the buffer any more: the program may have other
+ *     things there then, which a late member must not take for the root's, nor a late PUT write over.
  */
 #include "group/priv.h"
 
@@ -265,6 +267,17 @@ static void long_drop(struct glex_group *group)
 	free(own);
 }
 
+/* I3.  The cache would keep the region: it goes with it.  Nothing is begun in a broken group. */
+static void long_give_up(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	let_go(own);
+	if (own->rc)
+		glex_rcache_destroy(own->rc);
+	own->rc = NULL;
+}
+
 /* Once a group.  Without a cache a root sends packets. */
 static struct own *open_own(struct glex_group *group)
 {
@@ -275,6 +288,7 @@ static struct own *open_own(struct glex_group *group)
 	if (!own)
 		return NULL;
 	own->base.wait = long_wait;
+	own->base.give_up = long_give_up;
 	own->base.drop = long_drop;
 	own->chunk = CHUNK;
 	if (glex_query_device(group->dev, &device) == GLEX_SUCCESS && device.max_rdma_data_len < own->chunk)

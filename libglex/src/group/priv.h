@@ -35,14 +35,27 @@ struct glexi_branch {
 
 struct glexi_direct;
 
-/* What consists of several collectives: its own wait, as glexi_gates_wait; and what is to go with the group. */
+/*
+ * What consists of several collectives: its own wait, as glexi_gates_wait; what is to be done before the wait
+ * returns that it never will end; and what is to go with the group.
+ */
 struct glexi_longer {
 	glex_ret_t (*wait)(struct glex_group *group, int32_t timeout);
+	void (*give_up)(struct glex_group *group);
 	void (*drop)(struct glex_group *group);
 	bool takes_errors; /* now: it looks at them itself */
 };
 
 struct glexi_puts;
+
+/*
+ * How an MP to a member's `up` begins that is for the member, and not for its gates: with the key on
+ * that member's card.  No two groups' are equal, so what comes late, to an endpoint that has become
+ * another group's, is not taken for that one's.  Alone it says that the group is broken.
+ */
+struct glexi_head {
+	uint32_t key;
+};
 
 struct glex_group {
 	glex_ep_handle_t up, down;
@@ -59,7 +72,7 @@ struct glex_group {
 	struct glexi_direct *direct;  /* NULL: a tree */
 	struct glexi_longer *longer;  /* NULL: there was none yet */
 	struct glexi_puts *puts;      /* NULL: long broadcasts are fetched */
-	/* An MP to `up`; false: it does not belong there.  NULL: none does. */
+	/* An MP to `up` that is more than a head; false: it does not belong there.  NULL: none does. */
 	bool (*note)(struct glex_group *group, glex_ep_addr_t from, const void *mp, uint32_t len);
 	bool is_longer; /* one is under way */
 	bool is_broken;

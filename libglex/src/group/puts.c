@@ -42,11 +42,19 @@ enum said { WHERE, WHO_ARE_YOU, MISSING };
 
 /* An MP to `up`. */
 struct note {
+	struct glexi_head head;
+	uint32_t from; /* the key of who says it */
 	uint32_t seq;
 	uint32_t said;
 	uint32_t offset; /* WHERE: of the buffer */
 	uint32_t none;
 	glex_mem_handle_t mh;
+};
+
+/* Whom a note goes to. */
+struct member {
+	glex_ep_addr_t up;
+	uint32_t key;
 };
 
 /* Somebody this one PUTs to, at its place in near. */
@@ -59,10 +67,10 @@ struct target {
 };
 
 struct glexi_puts {
-	uint32_t seq;	      /* how many broadcasts there were */
-	uint32_t most;	      /* bytes of a PUT */
-	uint32_t asked;	      /* the root, by a note of this broadcast, */
-	glex_ep_addr_t asker; /* which is this one */
+	uint32_t seq;	     /* how many broadcasts there were */
+	uint32_t most;	     /* bytes of a PUT */
+	uint32_t asked;	     /* the root, by a note of this broadcast, */
+	struct member asker; /* which is this one */
 	/* of what was begun */
 	const struct glex_rcache_region *region;
 	uint32_t len, part, parts, posted;
@@ -123,11 +131,11 @@ static uint32_t last_at(const struct glexi_puts *puts)
 
 /* ---- notes -------------------------------------------------------------------- */
 
-static glex_ret_t say(struct glex_group *group, glex_ep_addr_t to, enum said said)
+static glex_ret_t say(struct glex_group *group, const struct member *to, enum said said)
 {
 	struct glexi_puts *puts = group->puts;
-	struct note note = {.seq = puts->seq, .said = said};
-	struct glex_imm_mp_req req = {.rmt_ep_addr = to, .data = &note, .len = sizeof(note)};
+	struct note note = {.head.key = to->key, .from = group->card.key, .seq = puts->seq, .said = said};
+	struct glex_imm_mp_req req = {.rmt_ep_addr = to->up, .data = &note, .len = sizeof(note)};
 
 	if (said == WHERE) {
 		note.offset = puts->region->offset;
@@ -136,15 +144,20 @@ static glex_ret_t say(struct glex_group *group, glex_ep_addr_t to, enum said sai
 	return glex_send_imm_mp(group->up, &req, NULL);
 }
 
+static struct member member_at(const struct glex_group *group, uint32_t at)
+{
+	return (struct member){.up = group->near[at].up, .key = group->near[at].key};
+}
+
 /* Where this one's buffer is.  Member 0 does not know the root, unless it has asked. */
 static glex_ret_t say_where(struct glex_group *group)
 {
 	struct glexi_puts *puts = group->puts;
-	glex_ep_addr_t to = group->near[group->children].up;
+	struct member to = member_at(group, group->children);
 	glex_ret_t ret;
 
 	if (is_root(group))
-		to = group->near[group->children + 1].up;
+		to = member_at(group, group->children + 1);
 	else if (!group->me && puts->asked != puts->seq)
 		return GLEX_NO_MP;
 	else if (!group->me)
@@ -152,7 +165,7 @@ static glex_ret_t say_where(struct glex_group *group)
 	if (is_root(group) && !group->me)
 		ret = GLEX_SUCCESS;
 	else
-		ret = say(group, to, is_root(group) ? WHO_ARE_YOU : WHERE);
+		ret = say(group, &to, is_root(group) ? WHO_ARE_YOU : WHERE);
 	puts->has_said = ret == GLEX_SUCCESS;
 	return ret;
 }
@@ -187,7 +200,7 @@ static bool take_note(struct glex_group *group, glex_ep_addr_t from, const void 
 		return true;
 	case WHO_ARE_YOU:
 		puts->asked = note.seq;
-		puts->asker = from;
+		puts->asker = (struct member){.up = from, .key = note.from};
 		return true;
 	default:
 		if (note.seq == puts->seq) /* all that could come has come */
@@ -311,6 +324,7 @@ static glex_ret_t take_errors(struct glex_group *group)
 static glex_ret_t make_up_for(struct glex_group *group, uint32_t at)
 {
 	struct target *target = &group->puts->target[at];
+	struct member to = member_at(group, at);
 	struct glex_imm_mp_req req = {
 		.rmt_ep_addr = group->near[at].down,
 		.flag = GLEX_FLAG_COLL | GLEX_FLAG_COLL_COUNTER,
@@ -318,7 +332,7 @@ static glex_ret_t make_up_for(struct glex_group *group, uint32_t at)
 	glex_ret_t ret = GLEX_SUCCESS;
 
 	if (!target->is_told && target->missing) {
-		ret = say(group, group->near[at].up, MISSING);
+		ret = say(group, &to, MISSING);
 		target->is_told = ret == GLEX_SUCCESS;
 	}
 	if (!is_inner(group, at))
