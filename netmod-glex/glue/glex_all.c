@@ -24,6 +24,7 @@
 #include "glex_lost.c"
 #include "glex_origin.c"
 #include "glex_target.c"
+#include "glex_same.c"
 #include "glex_send.c"
 #include "glex_lend.c"
 #include "glex_held.c"

@@ -19,7 +19,8 @@
  * I1  The operations of a communicator begin in the order of the calls, one at a time.
  * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
  *     communicator goes when its queue is empty.
- * I3  A tree that is broken stays: what begins on it ends with the same error at once.
+ * I3  A tree that is broken stays: what begins on it ends with the same error at once.  A rank breaks it for all
+ *     if it cannot do its part: an error ended the making of the tree, or a step before of what it is a step of.
  * I4  Of a communicator that has been revoked nothing is waited for any more, by anybody; its
  *     tree is not used again.
  */
@@ -63,7 +64,7 @@ struct MPID_nem_glex_tree {
 	struct MPID_nem_glex_tree *next;	    /* of those with operations */
 	enum MPID_nem_glex_tree_state state, longs; /* longs: whether all reach each other's buffers */
 	uint32_t calls;
-	int rank;
+	int rank, is_broken;
 	const MPIR_Comm *comm; /* whose it is, and goes with */
 	glex_group_t group;
 	struct MPID_nem_glex_op *first, **last;
@@ -91,6 +92,8 @@ static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct
 	size_t most = op->kind == MPID_NEM_GLEX_BCAST ? MPID_NEM_GLEX_MP_BYTES : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
 
 	op->part = left < most || op->is_long ? left : most;
+	if (unlikely(tree->is_broken))
+		return GLEX_SYS_ERR;
 	switch (op->kind) {
 	case MPID_NEM_GLEX_BARRIER:
 		return glex_group_barrier(tree->group);
@@ -212,6 +215,14 @@ static void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
 	if (tree->group)
 		glex_group_close(tree->group);
 	tree->group = NULL;
+}
+
+/* I3.  What has begun ends by its group's wait. */
+static void MPID_nem_glex_tree_break(struct MPID_nem_glex_tree *tree)
+{
+	if (tree->group)
+		glex_group_fail(tree->group);
+	tree->is_broken = 1;
 }
 
 static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
@@ -423,39 +434,44 @@ static int MPID_nem_glex_tree_join(struct MPID_nem_glex_tree *tree, const struct
 	       glex_group_set_long(tree->group, (enum glex_group_long)MPID_nem_glex.coll_long_by) == GLEX_SUCCESS;
 }
 
-/* All ranks are here.  An error is MPICH's; that somebody could not is none. */
+static int MPID_nem_glex_share_cards(const struct glex_group_card *card, struct glex_group_card *cards, MPIR_Comm *comm)
+{
+	MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+	return MPIR_Allgather_impl(card, sizeof(*card), MPI_BYTE, cards, sizeof(*card), MPI_BYTE, comm,
+				   MPID_NEM_GLEX_ERRFLAG(errflag));
+}
+
+/*
+ * All ranks are here.  An error is MPICH's; that somebody could not is none.  Who meets an error goes on to the
+ * last step all the same, for others may wait for it there.  It cannot know whether they have a tree now, and
+ * breaks it: who has died before the last step is missed by all there, and later by those who have one (I3).
+ */
 static int MPID_nem_glex_tree_build(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm)
 {
 	int mpi_errno = MPI_SUCCESS, ok;
-	MPIR_Errflag_t errflag = MPIR_ERR_NONE;
 	struct glex_group_card card = {0};
 	struct glex_group_card *cards = MPL_malloc((size_t)comm->remote_size * sizeof(*cards), MPL_MEM_COLL);
 
 	tree->state = MPID_NEM_GLEX_TREE_BUILDING;
 	ok = MPID_nem_glex_is_worth_it(comm) && MPID_nem_glex_tree_open(tree, &card) && cards;
 	mpi_errno = MPID_nem_glex_agree(comm, &ok);
-	MPIR_ERR_CHECK(mpi_errno);
-	if (ok) {
-		mpi_errno = MPIR_Allgather_impl(&card, sizeof(card), MPI_BYTE, cards, sizeof(card), MPI_BYTE, comm,
-						MPID_NEM_GLEX_ERRFLAG(errflag));
-		MPIR_ERR_CHECK(mpi_errno);
-		ok = MPID_nem_glex_tree_join(tree, cards, comm);
-		mpi_errno = MPID_nem_glex_agree(comm, &ok);
-		MPIR_ERR_CHECK(mpi_errno);
+	if (cards && (ok || mpi_errno != MPI_SUCCESS)) {
+		MPID_nem_glex_first_error(&mpi_errno, MPID_nem_glex_share_cards(&card, cards, comm));
+		ok = mpi_errno == MPI_SUCCESS && MPID_nem_glex_tree_join(tree, cards, comm);
+		MPID_nem_glex_first_error(&mpi_errno, MPID_nem_glex_agree(comm, &ok));
 	}
-	tree->state = ok ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
-	if (ok)
+	tree->state = ok || mpi_errno != MPI_SUCCESS ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
+	if (mpi_errno != MPI_SUCCESS)
+		MPID_nem_glex_tree_break(tree);
+	if (mpi_errno == MPI_SUCCESS && ok)
 		MPID_nem_glex.stats.coll_trees++;
 	else
 		MPID_nem_glex.stats.coll_refused++;
-fn_exit:
-	MPL_free(cards);
-	if (tree->state != MPID_NEM_GLEX_TREE_READY)
+	if (mpi_errno != MPI_SUCCESS || !ok)
 		MPID_nem_glex_tree_drop(tree);
+	MPL_free(cards);
 	return mpi_errno;
-fn_fail:
-	tree->state = MPID_NEM_GLEX_TREE_NEVER;
-	goto fn_exit;
 }
 
 static int MPID_nem_glex_has_trees(const MPIR_Comm *comm)
@@ -474,7 +490,7 @@ static int MPID_nem_glex_has_trees(const MPIR_Comm *comm)
 }
 
 /* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
-static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, struct MPID_nem_glex_tree **tree_p)
+static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_tree *tree = comm->dev.ch.netmod_priv;
@@ -498,6 +514,8 @@ static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, struct MPID_nem
 	}
 	if (tree->state == MPID_NEM_GLEX_TREE_READY)
 		*tree_p = tree;
+	if (unlikely(failed && *tree_p))
+		MPID_nem_glex_tree_break(tree); /* a packet has no room for the flag that MPICH's messages carry */
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -519,11 +537,11 @@ static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
 }
 
-static int MPID_nem_glex_barrier(MPIR_Comm *comm, MPIR_Request **req_p)
+static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, MPIR_Request **req_p)
 {
 	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
-	int mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
+	int mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
@@ -558,7 +576,7 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* Found out in the first call that may block. */
+/* Found out in the first call that may block; with errors as in MPID_nem_glex_tree_build. */
 static int MPID_nem_glex_has_longs(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm, int may_block, int *has_p)
 {
 	int mpi_errno = MPI_SUCCESS, ok = 1;
@@ -566,17 +584,14 @@ static int MPID_nem_glex_has_longs(struct MPID_nem_glex_tree *tree, MPIR_Comm *c
 	if (tree->longs == MPID_NEM_GLEX_TREE_LATER && may_block) {
 		tree->longs = MPID_NEM_GLEX_TREE_BUILDING;
 		mpi_errno = MPID_nem_glex_longs_try(tree, comm, &ok);
-		MPIR_ERR_CHECK(mpi_errno);
-		mpi_errno = MPID_nem_glex_agree(comm, &ok);
-		MPIR_ERR_CHECK(mpi_errno);
-		tree->longs = ok ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
+		ok = ok && mpi_errno == MPI_SUCCESS;
+		MPID_nem_glex_first_error(&mpi_errno, MPID_nem_glex_agree(comm, &ok));
+		if (mpi_errno != MPI_SUCCESS)
+			MPID_nem_glex_tree_break(tree);
+		tree->longs = ok || tree->is_broken ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
 	}
 	*has_p = tree->longs == MPID_NEM_GLEX_TREE_READY;
-fn_exit:
 	return mpi_errno;
-fn_fail:
-	*has_p = 0;
-	goto fn_exit;
 }
 
 /*
@@ -593,7 +608,7 @@ static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
 }
 
 /* Types may differ among ranks, the number of bytes does not. */
-static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm,
+static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm, int failed,
 			       MPIR_Request **req_p)
 {
 	struct MPID_nem_glex_op here, *op;
@@ -608,11 +623,12 @@ static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int
 	is_long = MPID_nem_glex_is_long(comm, (uint64_t)len);
 	if (len < 1 || (!is_long && (size_t)len > MPID_nem_glex.coll_packets * MPID_NEM_GLEX_MP_BYTES))
 		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
+	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 	if (tree && is_long)
 		mpi_errno = MPID_nem_glex_has_longs(tree, comm, !req_p, &does);
+	MPIR_ERR_CHECK(mpi_errno);
 	if (!tree || !does)
-		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+		return MPIDI_GLEX_PASS;
 	if (!contig) {
 		packed = MPL_malloc((size_t)len, MPL_MEM_COLL);
 		MPIR_ERR_CHKANDJUMP(!packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -641,7 +657,7 @@ fn_fail:
 }
 
 static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op,
-				int root, MPIR_Comm *comm, MPIR_Request **req_p)
+				int root, MPIR_Comm *comm, int failed, MPIR_Request **req_p)
 {
 	struct MPID_nem_glex_operand operand;
 	struct MPID_nem_glex_op here, *op;
@@ -651,7 +667,7 @@ static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint cou
 	if (count < 1 || (size_t)count > MPID_nem_glex.coll_packets * GLEX_COLL_REDUCE_MAX_DATA_UNITS ||
 	    !MPID_nem_glex_operand(type, mpi_op, &operand))
 		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, &tree);
+	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_REDUCE, req_p, &op);

@@ -16,12 +16,16 @@
 #define MPIDI_GLEX_PASS (-1) /* for MPICH to do; no error code is negative */
 #define MPIDI_GLEX_ALL	(-1) /* as the root of a reduction: everybody wants the result */
 
-/* They return an error code, or MPIDI_GLEX_PASS.  req_p is NULL for what blocks. */
+/*
+ * They return an error code, or MPIDI_GLEX_PASS.  req_p is NULL for what blocks.  failed: a step before this one, of
+ * a collective made of several, has failed here: what this rank has to send is not what the others wait for.
+ */
 struct MPIDI_GLEX_coll {
-	int (*barrier)(MPIR_Comm *comm, MPIR_Request **req_p);
-	int (*bcast)(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm, MPIR_Request **req_p);
+	int (*barrier)(MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+	int (*bcast)(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm, int failed,
+		     MPIR_Request **req_p);
 	int (*reduce)(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op, int root,
-		      MPIR_Comm *comm, MPIR_Request **req_p);
+		      MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 };
 
 extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
@@ -32,26 +36,35 @@ extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
 		done_ == MPIDI_GLEX_PASS ? (otherwise) : done_;                                                        \
 	})
 
-/* What stands for the dots changes with MPICH's releases. */
-#define MPIR_Barrier_impl(comm, ...) MPIDI_GLEX_OR(barrier, (comm, NULL), MPIR_Barrier_impl(comm, __VA_ARGS__))
+/* What stands for the dots below, which changes with MPICH's releases: how the steps before have ended. */
+#ifdef MPIR_COLL_ATTR_HAS_ERR
+#define MPIDI_GLEX_FAILED(attr) (MPIR_COLL_ATTR_HAS_ERR(attr) != 0)
+#elif MPICH_NUMVERSION >= 40200000
+#define MPIDI_GLEX_FAILED(errflag) ((errflag) != MPIR_ERR_NONE)
+#else
+#define MPIDI_GLEX_FAILED(errflag) (*(errflag) != MPIR_ERR_NONE)
+#endif
+
+#define MPIR_Barrier_impl(comm, ...)                                                                                   \
+	MPIDI_GLEX_OR(barrier, (comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL), MPIR_Barrier_impl(comm, __VA_ARGS__))
 #define MPIR_Bcast_impl(buf, count, type, root, comm, ...)                                                             \
-	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, NULL),                                                     \
+	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),                     \
 		      MPIR_Bcast_impl(buf, count, type, root, comm, __VA_ARGS__))
 #define MPIR_Reduce_impl(from, to, count, type, op, root, comm, ...)                                                   \
-	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, root, comm, NULL),                                           \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, root, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),           \
 		      MPIR_Reduce_impl(from, to, count, type, op, root, comm, __VA_ARGS__))
 #define MPIR_Allreduce_impl(from, to, count, type, op, comm, ...)                                                      \
-	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, NULL),                                 \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL), \
 		      MPIR_Allreduce_impl(from, to, count, type, op, comm, __VA_ARGS__))
-#define MPIR_Ibarrier_impl(comm, req_p) MPIDI_GLEX_OR(barrier, (comm, req_p), MPIR_Ibarrier_impl(comm, req_p))
+#define MPIR_Ibarrier_impl(comm, req_p) MPIDI_GLEX_OR(barrier, (comm, 0, req_p), MPIR_Ibarrier_impl(comm, req_p))
 #define MPIR_Ibcast_impl(buf, count, type, root, comm, req_p)                                                          \
-	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, req_p),                                                    \
+	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, 0, req_p),                                                 \
 		      MPIR_Ibcast_impl(buf, count, type, root, comm, req_p))
 #define MPIR_Ireduce_impl(from, to, count, type, op, root, comm, req_p)                                                \
-	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, root, comm, req_p),                                          \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, root, comm, 0, req_p),                                       \
 		      MPIR_Ireduce_impl(from, to, count, type, op, root, comm, req_p))
 #define MPIR_Iallreduce_impl(from, to, count, type, op, comm, req_p)                                                   \
-	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, req_p),                                \
+	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, 0, req_p),                             \
 		      MPIR_Iallreduce_impl(from, to, count, type, op, comm, req_p))
 
 #endif

@@ -34,6 +34,9 @@
 #define MPID_NEM_GLEX_HOST_KEY "glexhost"
 #define MPID_NEM_GLEX_CARD_BUF 4096 /* no business card is longer */
 
+/* Until MPI ends the job: hydra forwards nothing that it has not read by then. */
+#define MPID_NEM_GLEX_LAST_WORDS_US 300000
+
 /* What CH3 gave the netmod to do; the channel counts by itself. */
 struct MPID_nem_glex_stats {
 	uint64_t eager[GLEXCH_SIZES]; /* packets sent, by the length of their data */
@@ -374,6 +377,11 @@ int MPID_nem_glex_coll_init(void);
 void MPID_nem_glex_coll_finalize(void);
 int MPID_nem_glex_coll_poll(void);
 int MPIDI_GLEX_wait(MPIR_Request *req);
+
+/* ---- glex_same.c --------------------------------------------------------- */
+
+int MPID_nem_glex_same_init(void);
+int MPID_nem_glex_same_say(char **bc_val_p, int *val_max_sz_p); /* MPL_SUCCESS, or that there is no room */
 
 /* ---- glex_coll_op.c ------------------------------------------------------ */
 

@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #define MPID_NEM_GLEX_DRAIN_SECONDS 5.0
-/* Until MPI ends the job: hydra forwards nothing that it has not read by then. */
-#define MPID_NEM_GLEX_LAST_WORDS_US 300000
 
 struct MPID_nem_glex MPID_nem_glex;
 
@@ -167,6 +165,8 @@ int MPID_nem_glex_init(MPIDI_PG_t *pg_p, int pg_rank, char **bc_val_p, int *val_
 		MPID_nem_glex_refused(pg_rank, ret);
 	MPIR_ERR_CHKANDJUMP1(ret != GLEX_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "%s", glex_error_str(ret));
 	MPID_nem_glex_stats_init();
+	mpi_errno = MPID_nem_glex_same_init();
+	MPIR_ERR_CHECK(mpi_errno);
 	mpi_errno = MPID_nem_glex_coll_init();
 	MPIR_ERR_CHECK(mpi_errno);
 	mpi_errno = MPID_nem_glex_get_business_card(pg_rank, bc_val_p, val_max_sz_p);
@@ -188,6 +188,8 @@ int MPID_nem_glex_get_business_card(int my_rank, char **bc_val_p, int *val_max_s
 	str_errno = MPL_str_add_string_arg(bc_val_p, val_max_sz_p, MPID_NEM_GLEX_CARD_KEY, card);
 	if (str_errno == MPL_SUCCESS) /* for messages */
 		str_errno = MPL_str_add_string_arg(bc_val_p, val_max_sz_p, MPID_NEM_GLEX_HOST_KEY, host);
+	if (str_errno == MPL_SUCCESS)
+		str_errno = MPID_nem_glex_same_say(bc_val_p, val_max_sz_p);
 	MPIR_ERR_CHKANDJUMP(str_errno != MPL_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**buscard");
 fn_exit:
 	return mpi_errno;

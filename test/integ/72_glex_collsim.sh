@@ -45,6 +45,26 @@ result $? "the collective engine of Aries over 12,000 processes: below 10 us"
 run -n 64K -k 16 -t barrier && [ "$(wc -l <"$work/out")" -eq 4 ]
 result $? "65,536 nodes"
 
+# The curves of the documentation, up to fewer nodes.  Columns: 1 sweep, 4 way, 6 degree, 7 nodes, 10 us.
+src=${srcdir:-$(dirname "$0")/../..}
+timeout -k 5 100 sh "$src/test/bench/collsim.sh" --collsim "$collsim" --nodes 256 --out "$work/curves" >"$work/out" 2>"$work/err" &&
+	[ ! -s "$work/err" ]
+result $? "test/bench/collsim.sh writes the figures of all curves"
+tsv=$work/curves/collectives.tsv
+awk -F '\t' '
+	$1 == "kary" && $6 == 8 { t[$4, $7] = $10; n = $7 > n ? $7 : n }
+	END {
+		for (k = 4; k <= n; k *= 2)
+			if (t["nic", k] < t["nic", k / 2] || t["host", k] <= t["nic", k]) exit 1
+		exit !(n == 256 && t["nic", n] < 6 * t["nic", 4]) # as the tree is deep, not as its nodes are many
+	}' "$tsv"
+result $? "more nodes take longer, by the depth of the tree, and the hosts longer than their NICs"
+awk -F '\t' '$1 ~ /^noise/ { t[$1, $4] = $10 }
+	END { exit !(t["noise0.1", "host"] - t["noise0", "host"] > t["noise0.1", "nic"] - t["noise0", "nic"]) }' "$tsv"
+result $? "what interrupts the hosts costs a collective of theirs more"
+[ ! -x "$(command -v gnuplot)" ] || [ -s "$work/curves/collectives.svg" ]
+result $? "and a picture"
+
 # A simulation that passes whatever arrives is worth nothing.
 fails 1 'wrong result' --break -w nic -n 50
 fails 1 'wrong result' --break -w host -n 50

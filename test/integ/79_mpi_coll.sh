@@ -47,6 +47,17 @@ ran MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NEMESIS_NETMOD=tcp 2 "2 ranks over tcp"
 [ "$nic" = 0 ]
 result $? "and the NICs have run none"
 
+# They would wait for each other without end.
+timeout -k 5 30 "$GLEX_PREFIX/bin/mpiexec" -n 1 "$work/bin/coll" 1 2 : -n 1 -env GLEX_MPI_COLL_AFTER 5 "$work/bin/coll" 1 2 \
+	>"$work/out" 2>"$work/err"
+[ $? != 124 ] && grep -q 'rank 1 has .*,5,.*give all ranks the same' "$work/err" "$work/out"
+result $? "ranks with different settings are refused, and told which"
+
+timeout -k 5 100 sh "$src/test/bench/coll_compare.sh" --prefix "$GLEX_PREFIX" -n 2,3 -r 1 --time 1 >"$work/out" 2>"$work/err" &&
+	[ ! -s "$work/err" ] &&
+	awk '$2 ~ /^[0-9]+$/ && $8 != "%" { if (NF != 8 || !($4 > 0 && $5 > 0 && $6 > 0 && $7 > 0)) exit 1; rows++ } END { exit rows != 16 }' "$work/out"
+result $? "test/bench/coll_compare.sh measures them beside MPICH's algorithms, and its shared memory"
+
 # Who gives way does so to those of its session.  Process group and session of whoever reads it:
 timeout 20 "$GLEX_PREFIX/bin/mpiexec" -n 3 cut -d ' ' -f 5,6 /proc/self/stat >"$work/ids"
 [ "$(cut -d ' ' -f 2 "$work/ids" | sort -u | wc -l)" = 1 ] && [ "$(cut -d ' ' -f 1 "$work/ids" | sort -u | wc -l)" = 3 ]
@@ -106,6 +117,12 @@ dies() {
 deaths=0
 dies barrier GLEX_MPI_COLL_SHAPE=kary
 dies ireduce GLEX_MPI_COLL_SHAPE=auto
+dies inter GLEX_MPI_COLL_SHAPE=kary
+dies inter GLEX_MPI_COLL_SHAPE=auto
+dies inter GLEX_MPI_COLL=off
+for shape in auto kary knomial; do
+	dies build GLEX_MPI_COLL_SHAPE=$shape GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_AFTER=1
+done
 dies ireduce GLEX_MPI_COLL=off MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=sched_recursive_doubling
 dies ireduce GLEX_MPI_COLL=off MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_single_buffer
 finish

@@ -3,25 +3,110 @@
  * coll_death.c - a rank is killed when the others are in a collective that the NICs
  * run; they get an error.  Then they leave without MPI_Finalize, which needs it.
  *
- *     coll_death barrier|ireduce DIRECTORY
+ *     coll_death barrier|ireduce|inter|build DIRECTORY
  *
- * A file there tells: what is printed is lost when mpiexec gives up first.
+ * inter: who dies leads one of two groups, and only the other's leader misses it in an allreduce between
+ * the groups; it tells the others of its group in a broadcast.
+ * build: it dies while trees are made, at some time; who has an error calls MPI no more, but does not leave.
+ * A file in the directory tells: what is printed is lost when mpiexec gives up first.
  */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define DOOMED 1
+#define COMMS  50
+
+static int reduce(MPI_Comm comm, int *sum)
+{
+	int one = 1;
+
+	*sum = 0;
+	return MPI_Allreduce(&one, sum, 1, MPI_INT, MPI_SUM, comm);
+}
+
+/* The odd ranks, whose first one is doomed, and the even ones. */
+static MPI_Comm between(int rank)
+{
+	MPI_Comm half, inter;
+	int i, sum;
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, !(rank % 2), 0, &inter);
+	for (i = 0; i < 10; i++)
+		if (reduce(inter, &sum) != MPI_SUCCESS || sum != 2)
+			_exit(1);
+	MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+	return inter;
+}
+
+static void tell(const char *directory, int rank)
+{
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/told.%d", directory, rank);
+	file = fopen(path, "w");
+	if (file)
+		fclose(file);
+}
+
+static void await_over(const char *directory)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/over", directory);
+	while (access(path, F_OK) != 0)
+		usleep(50000);
+}
+
+static void die(int sig)
+{
+	(void)sig;
+	raise(SIGKILL);
+}
+
+/* Each communicator's first barrier makes its tree. */
+static void build(const char *directory, int rank)
+{
+	struct itimerval soon = {.it_value.tv_usec = 1 + getpid() * 7919 % 20000};
+	MPI_Comm comm[COMMS];
+	int i;
+
+	for (i = 0; i < COMMS; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+		MPI_Comm_set_errhandler(comm[i], MPI_ERRORS_RETURN);
+	}
+	signal(SIGALRM, die);
+	if (rank == DOOMED)
+		setitimer(ITIMER_REAL, &soon, NULL);
+	for (i = 0; MPI_Barrier(comm[i]) == MPI_SUCCESS; i = (i + 1) % COMMS)
+		;
+	tell(directory, rank);
+	await_over(directory);
+	_exit(0);
+}
+
+static int call(const char *what, MPI_Comm comm)
+{
+	int one = 1, sum = 0;
+	MPI_Request req;
+
+	if (strcmp(what, "inter") == 0)
+		return reduce(comm, &sum);
+	if (strcmp(what, "barrier") == 0)
+		return MPI_Barrier(comm);
+	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &req);
+	return MPI_Wait(&req, MPI_STATUS_IGNORE);
+}
 
 int main(int argc, char **argv)
 {
-	int rank, one = 1, sum = 0, i, ret;
-	MPI_Request req;
+	int rank, i;
 	MPI_Comm comm;
-	char path[512];
-	FILE *file;
 
 	if (argc != 3)
 		return 2;
@@ -33,19 +118,17 @@ int main(int argc, char **argv)
 	for (i = 0; i < 10; i++)
 		if (MPI_Barrier(comm) != MPI_SUCCESS)
 			return 1;
+	if (strcmp(argv[1], "build") == 0)
+		build(argv[2], rank);
+	if (strcmp(argv[1], "inter") == 0)
+		comm = between(rank);
 	if (rank == DOOMED)
 		raise(SIGKILL);
-	if (strcmp(argv[1], "ireduce") == 0) {
-		MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &req);
-		ret = MPI_Wait(&req, MPI_STATUS_IGNORE);
-	} else {
-		ret = MPI_Barrier(comm);
-	}
-	if (ret == MPI_SUCCESS || MPI_Barrier(comm) == MPI_SUCCESS)
+	if (call(argv[1], comm) == MPI_SUCCESS)
 		_exit(1);
-	snprintf(path, sizeof(path), "%s/told.%d", argv[2], rank);
-	file = fopen(path, "w");
-	if (file)
-		fclose(file);
+	/* Not between groups: MPICH makes a ring of its error codes there, over any network, and goes round it. */
+	if (strcmp(argv[1], "inter") != 0 && MPI_Barrier(comm) == MPI_SUCCESS)
+		_exit(1);
+	tell(argv[2], rank);
 	_exit(0);
 }
