@@ -42,6 +42,8 @@
 #define BOUNCE_SIZE (1u << 20)
 #define IDLE_ROUNDS 200 /* empty rounds, a yield each, before it sleeps */
 #define NAP_NS	    1000000000u
+#define PICK_ROUNDS 12 /* of looks at the copiers, one after each of the first naps */
+#define PICK_NAP_NS 20000000u
 
 static struct glexd *glexd_of(struct emu_host *host)
 {
@@ -255,25 +257,23 @@ static bool any_pending(struct glexd *glexd)
 	return pending;
 }
 
-static void nap(struct glexd *glexd)
+static void nap(struct glexd *glexd, uint32_t ns)
 {
 	struct emu_engine *engine = glexd->engine;
 	uint32_t bell = atomic_load_explicit(&engine->bell, memory_order_relaxed); /* relaxed: the kernel compares it */
 
 	atomic_store_explicit(&engine->asleep, 1, memory_order_seq_cst); /* DQ-R4 */
 	if (!any_pending(glexd) && !is_stopping(glexd))
-		emu_futex_wait(&engine->bell, bell, NAP_NS);
+		emu_futex_wait(&engine->bell, bell, ns);
 	atomic_store_explicit(&engine->asleep, 0, memory_order_seq_cst); /* DQ-R4 */
 }
 
 /* Which way of copying suits which length on this machine; for whoever wonders. */
-static void pick_copiers(struct emu_engine *engine)
+static void say_copiers(struct emu_engine *engine)
 {
 	enum emu_copier last = EMU_COPIERS;
-	uint64_t picks;
+	uint64_t picks = atomic_load_explicit(&engine->copiers, memory_order_relaxed); /* relaxed: we wrote it */
 
-	emu_pick_copiers(engine);
-	picks = atomic_load_explicit(&engine->copiers, memory_order_relaxed); /* relaxed: we wrote it */
 	for (uint32_t k = 0; k < EMU_COPY_CLASSES; k++) {
 		enum emu_copier copier = (enum emu_copier)(picks >> 4 * k & 15);
 
@@ -283,13 +283,28 @@ static void pick_copiers(struct emu_engine *engine)
 	}
 }
 
+/*
+ * Looks at the copiers after each of the first naps, which are short, if there is nothing else to do: one look may
+ * meet anything that goes on beside it, and what it says lasts as long as we do.  Not before the first: then
+ * clients are opening their devices, and wait for us.  Returns how long the next nap may be.
+ */
+static uint32_t look_after_nap(struct emu_looks *looks, uint32_t *rounds, struct emu_engine *engine)
+{
+	if (*rounds == PICK_ROUNDS)
+		return NAP_NS;
+	emu_pick_copiers(looks, engine);
+	if (++*rounds == PICK_ROUNDS)
+		say_copiers(engine);
+	return PICK_NAP_NS;
+}
+
 static void *dma_main(void *arg)
 {
 	struct glexd *glexd = arg;
+	struct emu_looks looks = {0};
 	uint64_t steps = 0;
-	uint32_t idle = 0;
+	uint32_t idle = 0, rounds = 0, sleep_ns = PICK_NAP_NS;
 
-	pick_copiers(glexd->engine); /* here: nobody who starts a glexd has to wait for it */
 	while (!is_stopping(glexd)) {
 		if (serve_round(glexd)) {
 			idle = 0;
@@ -299,7 +314,9 @@ static void *dma_main(void *arg)
 		} else if (++idle < IDLE_ROUNDS) {
 			sched_yield();
 		} else {
-			nap(glexd);
+			nap(glexd, sleep_ns);
+			if (!any_pending(glexd)) /* whoever woke us does not wait for this */
+				sleep_ns = look_after_nap(&looks, &rounds, glexd->engine);
 			idle = 0;
 		}
 	}

@@ -4,7 +4,7 @@
  * puts the DMA engine and the ports where place.h says.
  *
  * Reading the machine's topology takes milliseconds, so a thread of its own does
- * it, once; no client waits for it.  What is made before it is there lies where
+ * it, once, a little later; no client waits for it.  What is made before it is there lies where
  * the kernel put it, the engine is moved afterwards.  All with glexd->lock held,
  * but the reading itself.
  */
@@ -12,8 +12,11 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cfg/cfg.h"
 #include "cfg/log.h"
@@ -23,12 +26,16 @@
 #ifdef HAVE_HWLOC
 #include <hwloc/glibc-sched.h>
 
-#define CLIENTS_MAX 1024u /* with more nobody is bound to cores of his own */
+/* The first clients are starting, and wait for each other and for us: on few cores the reader would be in their way. */
+#define READER_NAP_US 5000u
+#define READER_NAPS   20    /* before it begins */
+#define CLIENTS_MAX   1024u /* with more nobody is bound to cores of his own */
 
 struct numa {
 	struct glexd *glexd;
 	int wish;
 	pthread_t reader;
+	atomic_bool leaving;
 	hwloc_topology_t topology; /* NULL: not yet read */
 	hwloc_cpuset_t engine;	   /* where it has been put; empty: nowhere yet */
 	bool several;		   /* NUMA nodes */
@@ -113,12 +120,43 @@ static void own_descriptors(void)
 #endif
 }
 
+/* As the kernel lists them: "0", or "0-1", "0,8".  What cannot be read is one node. */
+static bool has_several_nodes(void)
+{
+	char list[64] = "";
+	FILE *file = fopen("/sys/devices/system/node/online", "re");
+
+	if (!file)
+		return false;
+	if (!fgets(list, sizeof(list), file))
+		list[0] = '\0';
+	fclose(file);
+	return strpbrk(list, ",-") != NULL;
+}
+
+/* Where there is one memory node nothing that is made meanwhile lies in a wrong place. */
+static void let_clients_start(const struct numa *numa)
+{
+	int i;
+
+	if (has_several_nodes())
+		return;
+	for (i = 0; i < READER_NAPS; i++) {
+		if (atomic_load_explicit(&numa->leaving, memory_order_relaxed)) /* relaxed: only that it ends counts */
+			return;
+		usleep(READER_NAP_US);
+	}
+}
+
 static void *reader_main(void *arg)
 {
 	struct numa *numa = arg;
 	hwloc_topology_t topology;
 
 	own_descriptors();
+	let_clients_start(numa);
+	if (atomic_load_explicit(&numa->leaving, memory_order_relaxed)) /* relaxed: as there */
+		return NULL;
 	topology = read_topology();
 	if (!topology) {
 		glexi_info("the machine's topology cannot be read: nothing is placed");
@@ -169,6 +207,7 @@ void numa_stop(struct glexd *glexd)
 
 	if (!numa)
 		return;
+	atomic_store_explicit(&numa->leaving, true, memory_order_relaxed); /* relaxed: the join orders */
 	pthread_join(numa->reader, NULL);
 	if (numa->topology)
 		hwloc_topology_destroy(numa->topology);

@@ -3,22 +3,23 @@
  * pick.c - finds out by measurement which way of copying suits which length.
  *
  * Of each copier and length the best of several short looks counts: whatever
- * disturbs a look only makes it longer.  Another one than the C library's must
- * be better by more than the noise.  The looks go round the copiers, so that a
- * clock that speeds up or slows down meets all.
+ * disturbs a look only makes it longer.  The looks go round the copiers, so that
+ * a clock that speeds up or slows down meets all.  Differences of a few hundredths
+ * are noise: then it is the way of the class before, or the C library's, that
+ * stays, and not whichever was lucky.
  */
 #include "emulator/host/pick.h"
 
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "emulator/host/clock.h"
-#include "emulator/nic/copy.h"
 
 #define LONGEST	   (256u << 10) /* longer ones are copied as this one is: there it is the memory that counts */
-#define LOOKS	   8
+#define LOOKS	   4
 #define LOOK_BYTES (64u << 10) /* copied in one look, at least once */
-#define BETTER_BY  0.99
+#define BETTER_BY  0.97
 
 static uint64_t look(enum emu_copier copier, unsigned char *dst, const unsigned char *src, uint32_t len)
 {
@@ -34,24 +35,34 @@ static uint64_t look(enum emu_copier copier, unsigned char *dst, const unsigned 
 	return emu_now_ns() - start;
 }
 
-static enum emu_copier best_for(unsigned char *dst, const unsigned char *src, uint32_t len)
+static void look_at_all(uint64_t best[EMU_COPIERS], unsigned char *dst, const unsigned char *src, uint32_t len)
 {
-	uint64_t best[EMU_COPIERS];
-	enum emu_copier pick = EMU_COPIER_LIBC;
-
-	for (int c = 0; c < EMU_COPIERS; c++)
-		best[c] = UINT64_MAX;
 	for (int i = 0; i < LOOKS; i++)
 		for (int c = 0; c < EMU_COPIER_STREAM; c++) {
 			uint64_t ns = emu_copier_works((enum emu_copier)c) ? look((enum emu_copier)c, dst, src, len)
 									   : UINT64_MAX;
 
-			best[c] = ns < best[c] ? ns : best[c];
+			if (best[c] == 0 || ns < best[c])
+				best[c] = ns;
 		}
+}
+
+static bool is_better(const uint64_t best[EMU_COPIERS], int one, int other)
+{
+	return (double)best[one] < (double)best[other] * BETTER_BY;
+}
+
+/* Who has the shortest look; but stay with usual, or with the C library's, if that is hardly longer. */
+static enum emu_copier best_of(const uint64_t best[EMU_COPIERS], enum emu_copier usual)
+{
+	int pick = EMU_COPIER_LIBC;
+
 	for (int c = 0; c < EMU_COPIER_STREAM; c++)
-		if ((double)best[c] < (double)best[EMU_COPIER_LIBC] * BETTER_BY && best[c] < best[pick])
-			pick = (enum emu_copier)c;
-	return pick;
+		if (best[c] < best[pick])
+			pick = c;
+	if (!is_better(best, pick, usual))
+		return usual;
+	return is_better(best, pick, EMU_COPIER_LIBC) ? (enum emu_copier)pick : EMU_COPIER_LIBC;
 }
 
 /* Beyond the last cache nobody finds the bytes there anyway. */
@@ -64,7 +75,7 @@ static uint64_t stream_from(void)
 	return (uint64_t)cache * 3 / 4;
 }
 
-void emu_pick_copiers(struct emu_engine *engine)
+void emu_pick_copiers(struct emu_looks *looks, struct emu_engine *engine)
 {
 	unsigned char *room =
 		mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -77,12 +88,14 @@ void emu_pick_copiers(struct emu_engine *engine)
 		uint32_t len = EMU_COPY_CLASS_MIN << k;
 
 		/* Powers of two are what is copied most. */
-		if (len <= LONGEST)
-			pick = best_for(room + LONGEST, room, len);
+		if (len <= LONGEST) {
+			look_at_all(looks->ns[k], room + LONGEST, room, len);
+			pick = best_of(looks->ns[k], pick);
+		}
 		picks = emu_copy_pick(picks, k, pick);
 	}
 	munmap(room, 2 * LONGEST);
-	/* relaxed: any picks will do, and these come once */
+	/* relaxed: any picks will do */
 	atomic_store_explicit(&engine->stream_from, stream_from(), memory_order_relaxed); /* relaxed: see above */
 	atomic_store_explicit(&engine->copiers, picks, memory_order_relaxed);		  /* relaxed: see above */
 }

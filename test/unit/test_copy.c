@@ -109,9 +109,10 @@ END_TEST
 START_TEST(pick_copiers__picks__are_copiers_that_work)
 {
 	static struct emu_engine engine;
+	static struct emu_looks looks;
 	uint64_t picks;
 
-	emu_pick_copiers(&engine);
+	emu_pick_copiers(&looks, &engine);
 	picks = atomic_load(&engine.copiers);
 	for (int k = 0; k < EMU_COPY_CLASSES; k++) {
 		enum emu_copier copier = (enum emu_copier)(picks >> 4 * k & 15);
@@ -119,6 +120,35 @@ START_TEST(pick_copiers__picks__are_copiers_that_work)
 		ck_assert_int_lt(copier, EMU_COPIER_STREAM);
 		ck_assert(emu_copier_works(copier));
 	}
+}
+END_TEST
+
+/* As if looks before had found one that no look can beat. */
+START_TEST(pick_copiers__looks_before__are_remembered)
+{
+	static struct emu_engine engine;
+	static struct emu_looks looks;
+
+	looks.ns[3][EMU_COPIER_MOVSB] = 1;
+	for (int i = 0; i < 3; i++)
+		emu_pick_copiers(&looks, &engine);
+	ck_assert_uint_eq(atomic_load(&engine.copiers) >> 4 * 3 & 15, EMU_COPIER_MOVSB);
+	ck_assert_uint_eq(looks.ns[3][EMU_COPIER_MOVSB], 1);
+	ck_assert_uint_gt(looks.ns[3][EMU_COPIER_LIBC], 1);
+}
+END_TEST
+
+/* The same time for all, which no look can beat: whoever was there stays. */
+START_TEST(pick_copiers__no_difference__stays_with_libc)
+{
+	static struct emu_engine engine;
+	static struct emu_looks looks;
+
+	for (int k = 0; k < EMU_COPY_CLASSES; k++)
+		for (int c = 0; c < EMU_COPIERS; c++)
+			looks.ns[k][c] = 1;
+	emu_pick_copiers(&looks, &engine);
+	ck_assert_uint_eq(atomic_load(&engine.copiers), 0);
 }
 END_TEST
 
@@ -209,6 +239,8 @@ static Suite *copy_suite(void)
 	tcase_add_loop_test(ways, bulk__any_picks__copies, 0, 16);
 	tcase_add_test(ways, bulk__stream_from__copies_shorter_and_longer_ones);
 	tcase_add_test(ways, pick_copiers__picks__are_copiers_that_work);
+	tcase_add_test(ways, pick_copiers__looks_before__are_remembered);
+	tcase_add_test(ways, pick_copiers__no_difference__stays_with_libc);
 	tcase_add_test(ways, name__any_number__has_one);
 	tcase_set_timeout(seen, 300); /* with a sanitizer, on a busy machine */
 	tcase_add_loop_test(seen, move__last_word_seen__all_bytes_are_there, 0, EMU_COPIERS);
