@@ -41,9 +41,11 @@ result $? "sigterm__glexd_ends"
 
 # Twenty at once, and they hold until their input ends.
 mkfifo "$work/gate"
+printf '#!/bin/sh\necho start >>"%s"\nexec "%s" "$@"\n' "$work/starts" "$GLEX_GLEXD" >"$work/counted"
+chmod +x "$work/counted"
 pids=
 for n in $(seq 20); do
-	"$client" hold <"$work/gate" >"$work/hold.$n" 2>&1 &
+	GLEX_GLEXD=$work/counted "$client" hold <"$work/gate" >"$work/hold.$n" 2>&1 &
 	pids="$pids $!"
 done
 exec 9>"$work/gate"
@@ -52,6 +54,8 @@ all_ready() {
 }
 within 30 all_ready && one_glexd
 result $? "twenty_at_once__one_glexd"
+[ "$(wc -l <"$work/starts")" -le 3 ] # more than one only where that took seconds
+result $? "twenty_at_once__hardly_more_than_one_was_started"
 exec 9>&-
 good=0
 for pid in $pids; do
@@ -61,6 +65,16 @@ result $good "twenty_at_once__all_end_well"
 within 10 no_glexd
 result $? "twenty_at_once__gone_afterwards"
 rm -f "$work/gate"
+
+# Anybody can take a name, also that of the turn to start one.
+perl -MSocket -e 'socket(S, AF_UNIX, SOCK_DGRAM, 0) && bind(S, pack_sockaddr_un("\0$ARGV[0]")) or exit 1; print "ok\n"; close STDOUT; sleep 60' \
+	"glex-$(id -u)-$GLEX_JOB.start" >"$work/taken" &
+squatter=$!
+within 10 grep -q ok "$work/taken" && "$client" hello >"$work/out" 2>"$work/err" && [ ! -s "$work/err" ]
+result $? "turn_to_start_one_taken_for_ever__started_all_the_same"
+kill "$squatter"
+within 10 no_glexd
+result $? "turn_to_start_one_taken_for_ever__gone_afterwards"
 
 # With no linger, each start meets a glexd that is just leaving.
 good=0

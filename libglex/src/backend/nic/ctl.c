@@ -22,9 +22,10 @@
 #include "emulator/host/clock.h"
 #include "emulator/host/futex.h"
 
-#define REPLY_NS   UINT64_C(10000000000)
-#define CONNECT_S  10
-#define CONNECT_NS (CONNECT_S * UINT64_C(1000000000))
+#define REPLY_NS    UINT64_C(10000000000)
+#define CONNECT_S   10
+#define ALONE_AFTER 4000 /* tries: whoever starts a glexd has not done it in two seconds */
+#define CONNECT_NS  (CONNECT_S * UINT64_C(1000000000))
 
 /* Whether a call that failed is to be made again: it was interrupted, or a slice of our patience is over, not all. */
 static bool is_to_repeat(struct nic_patience *patience)
@@ -300,8 +301,10 @@ static glex_ret_t attempt(struct nic_ctl *ctl, struct nic_patience *patience, bo
 
 glex_ret_t nic_ctl_open(struct nic_ctl *ctl, bool start, struct emu_ctl_hello_reply *welcome, int fds[EMU_WIRE_FDS])
 {
-	const struct timespec pause = {.tv_nsec = 2000000};
+	const struct timespec pause = {.tv_nsec = 500000};
 	struct nic_patience patience;
+	uint32_t tries;
+	int started;
 	bool private;
 	glex_ret_t ret;
 
@@ -310,17 +313,19 @@ glex_ret_t nic_ctl_open(struct nic_ctl *ctl, bool start, struct emu_ctl_hello_re
 		return GLEX_SYS_ERR;
 	pthread_mutex_init(&ctl->lock, NULL);
 	nic_patience_begin(&patience, CONNECT_NS, emu_now_ns());
-	for (;;) {
+	for (tries = 0;; tries++) {
 		ret = attempt(ctl, &patience, !start, welcome, fds);
 		if (ret != GLEX_BUSY)
 			return ret;
 		if (!start)
 			return GLEX_NO_MP;
-		if (private && nic_start_glexd(ctl->name) < 0)
+		started = private ? nic_start_glexd(ctl->name, tries > ALONE_AFTER) : 0;
+		if (started < 0)
 			return GLEX_SYS_ERR;
 		if (!private || !nic_patience_left(&patience, emu_now_ns()))
 			break;
-		nanosleep(&pause, NULL);
+		if (started == 0 || tries > 0) /* else it listens now */
+			nanosleep(&pause, NULL);
 	}
 	if (private)
 		glexi_error("glexd was started but does not answer at %s within %d s; see GLEX_LOG_FILE", ctl->name,

@@ -48,7 +48,10 @@ bool nic_ctl_alive(struct nic_ctl *ctl);
 /* launch.c: the socket's name into name (size bytes): 0, or -1 logged.  *private_p: we may start it. */
 int nic_socket_name(char *name, size_t size, bool *private_p);
 
-/* launch.c: starts a private glexd; it listens on return.  0 or -1 logged. */
-int nic_start_glexd(const char *name);
+/*
+ * launch.c: starts a private glexd: 1: it listens now; 0: another process is just starting one, which does not matter to
+ * who has waited long enough (alone); -1: logged.
+ */
+int nic_start_glexd(const char *name, bool alone);
 
 #endif /* GLEXI_CTL_H */

@@ -14,9 +14,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,7 +160,32 @@ static void find_glexd(char *path, size_t size)
 	snprintf(path, size, "%s/glexd", GLEX_BINDIR);
 }
 
-int nic_start_glexd(const char *name)
+/*
+ * The processes of a job open their devices at the same time, and each would start one; all but the first would come
+ * too late for its name, and meanwhile be in the way of the one that did not.  So the turn is a name too, which
+ * goes with its owner, whatever becomes of him.  -1 with errno; EADDRINUSE: somebody else has it.
+ */
+static int take_turn(const char *name)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s.start", name), fd, error;
+
+	if (n >= (int)sizeof(addr.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	addr.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 ||
+	    bind(fd, (struct sockaddr *)&addr, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n)) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+static int start_one(const char *name)
 {
 	char path[PATH_MAX], program[] = "glexd", flag[] = "--private", option[] = "--socket";
 	char *argv[] = {program, flag, option, (char *)(uintptr_t)name, NULL};
@@ -180,5 +208,17 @@ int nic_start_glexd(const char *name)
 			    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 		return -1;
 	}
-	return 0; /* ECHILD: the program reaps all its children itself; connecting will tell */
+	return 1; /* ECHILD: the program reaps all its children itself; connecting will tell */
+}
+
+int nic_start_glexd(const char *name, bool alone)
+{
+	int turn = take_turn(name), ret;
+
+	if (turn < 0 && errno == EADDRINUSE && !alone)
+		return 0;
+	ret = start_one(name);
+	if (turn >= 0)
+		close(turn);
+	return ret;
 }
