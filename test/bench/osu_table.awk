@@ -62,7 +62,7 @@ function print_test(test,   i, w)
 		printf " %13s", way_name[w]
 	printf "   %8s %8s %8s\n", main "/shm", main "/best", "best is"
 	for (i = 1; i <= size_count[test]; i++) {
-		printf "%30s", test == "barrier" ? "" : sizes[test, i]
+		printf "%30s", sizes[test, i] + 0 ? sizes[test, i] : ""
 		for (w = 1; w <= way_count; w++)
 			printf " %13s", known(way_name[w], test, sizes[test, i]) ?
 				figure(value[way_name[w], test, sizes[test, i]], test) : "-"
@@ -142,6 +142,7 @@ END {
 	judge("put and flush 8 B, auto against UCX of another MPICH", "auto", "mpich_ucx", "put_latency", 8, 8, 1 / 1.5)
 	judge("get and flush 8 B, auto against UCX of another MPICH", "auto", "mpich_ucx", "get_latency", 8, 8, 1 / 1.5)
 	judge("barrier, auto against shm", "auto", "shm", "barrier", 0, 0, 1.0)
+	judge("MPI_Init, auto against tcp", "auto", "tcp", "init", 0, 0, 1 / 1.2)
 	if (missed)
 		printf "%d missed\n", missed
 	exit missed > 0

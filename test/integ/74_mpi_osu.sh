@@ -15,8 +15,8 @@ osu=$src/test/bench/osu
 	>"$work/out" 2>"$work/err"
 result $? "every shape runs over every way of this MPICH"
 rows=$(grep -vc '^#' "$work/results/osu.tsv")
-# 10 shapes of two sizes, one of which has two rows a size, and the barrier
-[ "$rows" = $((5 * (11 * 2 + 1))) ]
+# 10 shapes of two sizes, one of which has two rows a size, the barrier, and MPI_Init
+[ "$rows" = $((5 * (11 * 2 + 2))) ]
 result $? "each has its rows ($rows)"
 for kind in png svg; do
 	[ ! -x "$(command -v gnuplot)" ] || [ -s "$work/results/osu.$kind" ] && [ -s "$work/results/osu_ratio.$kind" ]
@@ -59,7 +59,16 @@ auto) echo "             3.00" ;;
 *) echo "             6.00" ;;
 esac
 END
-"$osu" --prefix "$GLEX_PREFIX" -r 3 --tests latency,mbw_mr,barrier --ways auto,er,shm --sizes 8:8 --strict "$work/folder" \
+known init <<'END'
+#!/bin/sh
+[ "$PMI_RANK" = 0 ] || exit 0
+echo "# OSU MPI Init Test"
+case ${GLEX_MPI_CHANNEL:-shm} in
+auto) echo "nprocs: 2, min: 8 ms, max: 10 ms, avg: 9 ms" ;;
+*) echo "nprocs: 2, min: 30 ms, max: 40 ms, avg: 36 ms" ;;
+esac
+END
+"$osu" --prefix "$GLEX_PREFIX" -r 3 --tests latency,mbw_mr,barrier,init --ways auto,er,shm --sizes 8:8 --strict "$work/folder" \
 	>"$work/out" 2>"$work/err"
 [ $? = 1 ]
 result $? "a target that is missed is the exit status, where that is asked for"
@@ -69,6 +78,8 @@ grep -Eq '^ +8 +10.000 +7.500 +5.000 +2.00 +2.00 +shm$' "$work/out"
 result $? "a rate and its ratio"
 grep -Eq '^ +3.000 +6.000 +6.000 +2.00 +2.00 +shm$' "$work/out"
 result $? "a barrier and its ratio"
+grep -Eq '^ +9000.0 +36000.0 +36000.0 +4.00 +4.00 +shm$' "$work/out"
+result $? "the time of MPI_Init and its ratio"
 grep -Eq '^latency 8 B, er against shm +0.80 +0.83 +met$' "$work/out" &&
 	grep -Eq '^latency, auto against the better of sr and er +0.95 +0.60 +MISSED$' "$work/out"
 result $? "what is met and what is missed"
