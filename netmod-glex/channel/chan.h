@@ -201,12 +201,13 @@ void glexch_conn_announce(struct glexch_conn *conn);
 void glexch_conn_fail(struct glexch_conn *conn, const char *why);
 
 /*
- * The peer may leave as soon as it has what is sent from now on: that arrives after
- * all that has been sent before, also what no stream orders, so that nothing comes to
- * nothing behind it; and nobody asks whether the peer is there.  The second time: before the
- * last packet, when no more than one can still come from the peer.
+ * Before one of the packets by which both sides take leave.  The peer may go as soon as it has what is sent
+ * from now on: that arrives after all that has been sent before, also what no stream orders, so that
+ * nothing comes to nothing behind it; and nobody asks whether the peer is there.
+ * last: nothing follows it, and only the peer's last one can still come: the connection
+ * sends nothing of its own behind it, but what the peer needs for that.
  */
-void glexch_conn_part(struct glexch_conn *conn);
+void glexch_conn_part(struct glexch_conn *conn, int last);
 
 /* No credits are returned any more; drained comes when the queue is empty, perhaps at once. */
 void glexch_conn_drain(struct glexch_conn *conn);

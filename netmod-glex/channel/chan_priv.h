@@ -260,7 +260,7 @@ struct glexch_conn {
 	uint16_t bound : 1;    /* user is known */
 	uint16_t draining : 1; /* no credits are returned any more */
 	uint16_t parting : 1;  /* what is sent now may be the last the peer waits for: glexch_conn_part */
-	uint16_t parted : 1;   /* and has been sent: no lines are returned any more */
+	uint16_t parted : 1;   /* and is the last: nothing of the connection's own follows (credit.c, I6) */
 	uint16_t owing : 1;    /* on the list of those that must get a credit MP */
 	uint16_t heard : 1;    /* the peer has this connection too */
 	uint16_t counted : 1;  /* the peer is one of those planned for: it starts with start_grant */

@@ -33,12 +33,14 @@
  * I4  grant <= 255: what is owed fits into the header of one MP.
  * I5  A credit MP goes only to a peer that has spoken on this connection, and
  *     says on which stream: it cannot be taken for one of another time.
+ * I6  To a peer that may be gone (parted) none goes, unless it has no credit left to
+ *     send its last packet with.
  */
 #include "chan_priv.h"
 
 static uint32_t glexch_threshold(const struct glexch_conn *conn)
 {
-	return conn->grant / 2u + 1;
+	return conn->parted && conn->grant ? conn->grant : conn->grant / 2u + 1; /* I2, I6 */
 }
 
 static uint32_t glexch_pow2(uint64_t n)
@@ -194,7 +196,8 @@ void glexch_credit_more(struct glexch_conn *conn)
 	struct glexch *ch = conn->ch;
 	uint32_t more = ch->full_grant - conn->grant;
 
-	if (!conn->grant || conn->grant >= ch->full_grant || conn->unread || conn->draining) /* I2 */
+	if (!conn->grant || conn->grant >= ch->full_grant || conn->unread || conn->draining ||
+	    conn->parted) /* I2, I6 */
 		return;
 	if (more > conn->grant)
 		more = conn->grant;
@@ -231,7 +234,8 @@ void glexch_credit_cool(struct glexch_conn *conn)
 {
 	struct glexch *ch = conn->ch;
 
-	if (!conn->hot && ch->thirst && !conn->asked && conn->bound && conn->grant > glexch_start(conn))
+	if (!conn->hot && ch->thirst && !conn->asked && conn->bound && !conn->parting &&
+	    conn->grant > glexch_start(conn))
 		conn->asked = glexch_sr_control(conn, GLEXCH_MP_ASK, 0) != 0;
 	conn->hot = 0;
 }

@@ -199,7 +199,8 @@ static struct glexch_er *glexch_er_make(struct glexch_conn *conn)
 /* So many packets have been sent to a peer without one. */
 void glexch_er_consider(struct glexch_conn *conn)
 {
-	if (conn->er || !conn->bound || conn->draining || glexch_tag_chan(conn->rx_tag) != GLEXCH_CHAN_MAIN)
+	if (conn->er || !conn->bound || conn->parting || conn->draining ||
+	    glexch_tag_chan(conn->rx_tag) != GLEXCH_CHAN_MAIN)
 		return;
 	conn->er_mark = (uint16_t)(conn->tx_seq + GLEXCH_ER_REFUSED);
 	if (!glexch_er_make(conn))
@@ -233,7 +234,7 @@ static void glexch_er_refuse(struct glexch_conn *conn)
 /* One that goes with a ring of so many lines.  0: there is none. */
 static int glexch_er_make_alike(struct glexch_conn *conn, uint32_t lines)
 {
-	if (conn->draining || !glexch_er_make(conn))
+	if (conn->parting || conn->draining || !glexch_er_make(conn))
 		return 0;
 	if (conn->er->lines == lines)
 		return 1;
@@ -333,7 +334,7 @@ void glexch_er_cool(struct glexch_conn *conn)
 	}
 	er->idle = er->used ? 0 : er->idle + 1;
 	er->used = 0;
-	if (er->state != GLEXCH_ER_UP || (conn->slow & GLEXCH_SLOW_QUEUE))
+	if (er->state != GLEXCH_ER_UP || (conn->slow & GLEXCH_SLOW_QUEUE) || conn->parting)
 		return;
 	if (er->idle > GLEXCH_ER_IDLE_LONG || (er->idle > GLEXCH_ER_IDLE_SHORT && ch->er_wants)) {
 		ch->er_wants = 0; /* one at a time */

@@ -280,6 +280,8 @@ static enum glexch_step glexch_sr_say(struct glexch_conn *conn)
 /* Has it sent as soon as possible, by the next round. */
 void glexch_say(struct glexch_conn *conn, enum glexch_say what)
 {
+	if (conn->parted)
+		return;
 	conn->to_say |= (uint8_t)what;
 	glexch_sr_wake(conn);
 }
@@ -612,11 +614,13 @@ void glexch_conn_announce(struct glexch_conn *conn)
 	glexch_sr_wake(conn);
 }
 
-void glexch_conn_part(struct glexch_conn *conn)
+void glexch_conn_part(struct glexch_conn *conn, int last)
 {
-	if (conn->parting && (!glexch_er_lines_due(conn) || glexch_er_return(conn) == GLEX_SUCCESS))
-		conn->parted = 1;
 	conn->parting = 1;
+	if (!last || (glexch_er_lines_due(conn) && glexch_er_return(conn) != GLEX_SUCCESS))
+		return;
+	conn->parted = 1;
+	conn->to_say = 0;
 }
 
 void glexch_conn_drain(struct glexch_conn *conn)

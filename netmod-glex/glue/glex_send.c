@@ -326,7 +326,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 		goto fn_exit;
 	}
 	if (unlikely(((const MPIDI_CH3_Pkt_t *)hdr)->type == MPIDI_CH3_PKT_CLOSE))
-		glexch_conn_part(conn);
+		glexch_conn_part(conn, ((const MPIDI_CH3_Pkt_close_t *)hdr)->ack);
 	if (MPID_nem_glex_in_one(data_sz) && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
 		goto fn_exit;

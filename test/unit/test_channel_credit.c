@@ -279,6 +279,35 @@ START_TEST(destroyed__answers_still_come__open_nothing)
 }
 END_TEST
 
+/* Who has what he waited for may be gone: only one that cannot send his last packet is sent credits. */
+START_TEST(parted__credits_are_owed__are_returned_when_the_peer_has_none)
+{
+	struct end *a, *b;
+	unsigned before;
+
+	start((unsigned)_i, 16, 8);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, b);
+	send_message(b, 10); /* takes along what is owed */
+	settle(b, a);
+	glexch_conn_part(b->conn, 1);
+	before = fake.mps;
+	for (int i = 0; i < 7; i++)
+		send_message(a, 100);
+	settle(a, b);
+	steps(1000);
+	ck_assert_uint_eq(fake.mps, before + 7);
+	for (int i = 0; i < 100; i++)
+		send_message(a, 100);
+	settle(a, b);
+	ck_assert_uint_ge(fake.mps, before + 7 + 100 + 12);
+	stop();
+}
+END_TEST
+
 /* Both forget it with packets under way; what is opened next between the same two gets none of them. */
 START_TEST(reopened__packets_of_the_last_time_under_way__are_dropped)
 {
@@ -405,6 +434,7 @@ int main(void)
 	tcase_add_test(tc, network__is_lost__all_peers_fail_and_progress_says_so);
 	tcase_add_loop_test(tc, destroyed__peer_still_sends__opens_nothing, 1, 10);
 	tcase_add_loop_test(tc, destroyed__answers_still_come__open_nothing, 1, 10);
+	tcase_add_loop_test(tc, parted__credits_are_owed__are_returned_when_the_peer_has_none, 1, 10);
 	tcase_add_loop_test(tc, reopened__packets_of_the_last_time_under_way__are_dropped, 1, 100);
 	tcase_add_test(tc, memory__16384_idle_peers__is_bounded);
 	suite_add_tcase(suite, tc);

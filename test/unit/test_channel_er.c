@@ -98,6 +98,37 @@ START_TEST(open__both_at_once__is_one_channel)
 END_TEST
 
 /* Only one of the two has room. */
+/* What is said about a ring would follow the packet after which the peer may go. */
+START_TEST(open__one_takes_leave__nothing_is_said)
+{
+	struct end *a, *b;
+	unsigned before;
+
+	start_er((unsigned)_i, GLEXCH_MODE_AUTO, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, b);
+	send_message(b, 10);
+	settle(b, a);
+	glexch_conn_part(b->conn, _i % 2);
+	before = fake.mps;
+	for (int i = 0; i < 200; i++) {
+		send_message(b, 10);
+		settle(b, a);
+	}
+	ck_assert_uint_eq(stats(1)->er_opened, 0);
+	ck_assert_uint_eq(by_ring(1), 0);
+	ck_assert_uint_lt(fake.mps, before + 200 + 200 / 4); /* messages, and credits for them */
+	for (int i = 0; i < 200; i++)			     /* the other one asks for a ring */
+		send_message(a, 10);
+	settle(a, b);
+	ck_assert_uint_eq(stats(0)->er_opened, 0);
+	stop();
+}
+END_TEST
+
 START_TEST(open__refused__shared_channel_serves)
 {
 	struct end *a, *b;
@@ -625,6 +656,7 @@ int main(void)
 	tcase_add_loop_test(tc, open__much_sent__goes_through_a_ring, 1, 10);
 	tcase_add_test(tc, open__mode_sr__never);
 	tcase_add_loop_test(tc, open__both_at_once__is_one_channel, 1, 40);
+	tcase_add_loop_test(tc, open__one_takes_leave__nothing_is_said, 0, 6);
 	tcase_add_loop_test(tc, open__refused__shared_channel_serves, 1, 10);
 	tcase_add_loop_test(tc, open__sizes_differ__shared_channel_serves, 1, 200);
 	tcase_add_loop_test(tc, ring__any_order_of_arrival__is_restored, 1, 40);

@@ -130,15 +130,15 @@ START_TEST(lines__more_returned_than_were_written__connection_fails)
 END_TEST
 
 /* Who has what he waited for may be gone. */
-START_TEST(lines__parted__are_returned_until_the_second_time)
+START_TEST(lines__parted__are_returned_until_the_last_packet)
 {
 	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
 	open_ring();
-	glexch_conn_part(procs[1].main_end.conn);
+	glexch_conn_part(procs[1].main_end.conn, 0);
 	for (int i = 0; i < 200; i++)
 		send_message(&procs[0].main_end, 40);
 	settle(&procs[0].main_end, &procs[1].main_end);
-	glexch_conn_part(procs[1].main_end.conn);
+	glexch_conn_part(procs[1].main_end.conn, 1);
 	for (int i = 0; i < 200; i++)
 		send_message(&procs[0].main_end, 40);
 	steps(3000);
@@ -188,7 +188,7 @@ int main(void)
 	tcase_add_loop_test(tc, ring__copy_needed__is_half_as_long, 1, 5);
 	tcase_add_loop_test(tc, lines__returned_meanwhile__sender_needs_no_round, 1, 5);
 	tcase_add_loop_test(tc, lines__more_returned_than_were_written__connection_fails, 1, 5);
-	tcase_add_loop_test(tc, lines__parted__are_returned_until_the_second_time, 1, 5);
+	tcase_add_loop_test(tc, lines__parted__are_returned_until_the_last_packet, 1, 5);
 	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);
