@@ -34,7 +34,8 @@
 #                     it is waited for for ever, or overwrites what does fit
 #   coll/transports/gentran/ <- where the steps of a schedule end, a line that notes their errors,
 #                     and one for sends that made no request because their rank is dead
-#   src/mpid/common/sched/mpidu_sched.c <- the same where receives of the other kind of schedules end
+#   src/mpid/common/sched/mpidu_sched.c <- the same where receives of the other kind of schedules end; a
+#                     line that ends those that could not begin, since their communicator is revoked
 #   src/ch3u_rma_sync.c <- a line where the barrier of a fence ends: when that is after the posts
 #                     that a start waits for, nobody would tell the start
 #   src/pm/hydra/.../pmiserv_cb.c <- a line where mpiexec tells the others that a rank has died:
@@ -97,6 +98,8 @@ addressed='hdr.pgid = proxy->pgid; hdr.proxy_id = proxy->proxy_id; hdr.buflen = 
 session='setsid();'
 not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
 step_failed='int err = MPIR_Process_status(&e->u.recv.rreq->status);'
+step_ended='if (i == s->idx && e->status >= MPIDU_SCHED_ENTRY_STATUS_COMPLETE) {'
+not_begun='if (e->type == MPIDU_SCHED_ENTRY_RECV && e->status == MPIDU_SCHED_ENTRY_STATUS_STARTED && !e->u.recv.rreq) e->status = MPIDU_SCHED_ENTRY_STATUS_FAILED;'
 hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
 
 usage()
@@ -305,12 +308,14 @@ mend_schedules()
 	done
 }
 
-# The other kind of schedules: since MPICH 4.2 a step that has failed there is no error of the whole.
+# The other kind of schedules: since MPICH 4.2 a step that has failed there is no error of the whole.  In all, one that
+# waits for a receive which was refused waits for ever.
 mend_steps()
 {
 	if [ -f "$sched_c" ] && [ "$(grep -cF "$step_failed" "$sched_c")" = 1 ]; then
 		insert after "$step_failed" "$(failed)" "$sched_c"
 	fi
+	[ ! -f "$sched_c" ] || insert before "$step_ended" "$not_begun" "$sched_c"
 }
 
 failed()
@@ -440,7 +445,9 @@ take_out()
 		for step in irecv irecv_status; do take_out_of "$gentran_c" "$(received $step)"; done
 		for step in isend issend; do take_out_of "$gentran_c" "$(unsent $step)"; done
 	fi
-	[ ! -f "$sched_c" ] || take_out_of "$sched_c" "$(failed)"
+	for line in "$(failed)" "$not_begun"; do
+		[ ! -f "$sched_c" ] || take_out_of "$sched_c" "$line"
+	done
 	[ ! -f "$win_c" ] || take_out_of "$win_c" "$left"
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"

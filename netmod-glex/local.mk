@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	netmod-glex/build-mpich.sh \
 	netmod-glex/glue/glex_all.c \
 	netmod-glex/glue/glex_coll.c \
+	netmod-glex/glue/glex_coll.h \
 	netmod-glex/glue/glex_coll_op.c \
 	netmod-glex/glue/glex_dead.c \
 	netmod-glex/glue/glex_dyn.c \
@@ -36,6 +37,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_send.c \
 	netmod-glex/glue/glex_stats.c \
 	netmod-glex/glue/glex_target.c \
+	netmod-glex/glue/glex_tree.c \
 	netmod-glex/glue/glex_vc.c \
 	netmod-glex/install-into.sh
 

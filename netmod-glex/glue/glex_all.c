@@ -33,4 +33,5 @@
 #include "glex_pipe.c"
 #include "glex_stats.c"
 #include "glex_coll_op.c"
+#include "glex_tree.c"
 #include "glex_coll.c"

@@ -8,15 +8,18 @@
  *
  * MPICH asks here first (glex_hook.h).  Whether the NICs do it is decided by what all
  * ranks of the communicator know alike: its kind, the operation, the type, the bytes,
- * and how many such calls it has seen.  The tree is made in one that may block, by
- * MPICH's own collectives, in which all agree whether everybody could, and would.  Until
- * then, and for good if somebody did not, MPICH does them.
+ * and how many such calls it has seen.  One of them has the tree made (glex_tree.c), whether it
+ * blocks or not.  Until then, and for good if that was not to be, MPICH does them.
+ *
+ * What does not block, and comes while the tree is made, is queued behind that.  If there is
+ * none then, some ranks knew it when they made the call, and some did not; so all have MPICH do it
+ * out of the queue (by a schedule of ours), until a call that blocks has come: then all know.
  *
  * An operation longer than a packet takes several, one after the other: what begins the
  * next is a poll, as with the operations that wait.  A long broadcast is fetched from the
  * root's buffer instead, or passed down the tree (glex_group_bcast_long), if all reach each other's memory.
  *
- * I1  The operations of a communicator begin in the order of the calls, one at a time.
+ * I1  The operations of a communicator begin in the order of the calls, one at a time, whoever does them.
  * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
  *     communicator goes when its queue is empty.
  * I3  A tree that is broken stays: what begins on it ends with the same error at once.  A rank breaks it for all
@@ -24,51 +27,13 @@
  * I4  Of a communicator that has been revoked nothing is waited for any more, by anybody; its
  *     tree is not used again.
  */
-#include "glex_impl.h"
+#include "glex_coll.h"
 
 #include <sched.h>
 
 #define MPID_NEM_GLEX_MP_BYTES	 112
 #define MPID_NEM_GLEX_SPINS	 64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_COLL_LOOKS 8  /* one in so many from then on is for the others' messages */
-#define MPID_NEM_GLEX_PROBES	 16 /* ranks whose memory is tried before anything long is fetched from it */
-
-enum MPID_nem_glex_tree_state {
-	MPID_NEM_GLEX_TREE_LATER,
-	MPID_NEM_GLEX_TREE_BUILDING,
-	MPID_NEM_GLEX_TREE_READY,
-	MPID_NEM_GLEX_TREE_NEVER,
-};
-
-struct MPID_nem_glex_op {
-	struct MPID_nem_glex_op *next;
-	MPIR_Request *req; /* NULL: it is on the stack of who waits for done */
-	enum MPID_nem_glex_coll_kind kind;
-	int root;
-	size_t len, at, part; /* bytes or units: all of them, those that are done, those begun */
-	unsigned char *to;    /* NULL: the result is not wanted */
-	const unsigned char *from;
-	struct MPID_nem_glex_operand operand;
-	union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
-	int is_long;	       /* a broadcast that is fetched from the root's buffer */
-	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
-	void *buf;
-	MPI_Aint count;
-	MPI_Datatype type;
-	int done;
-	int error;
-	glex_ret_t ret; /* what error is of */
-};
-
-struct MPID_nem_glex_tree {
-	struct MPID_nem_glex_tree *next;	    /* of those with operations */
-	enum MPID_nem_glex_tree_state state, longs; /* longs: whether all reach each other's buffers */
-	uint32_t calls;
-	int rank, is_broken;
-	const MPIR_Comm *comm; /* whose it is, and goes with */
-	glex_group_t group;
-	struct MPID_nem_glex_op *first, **last;
-};
 
 /* ---- operations ------------------------------------------------------------ */
 
@@ -85,16 +50,17 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 	return mpi_errno;
 }
 
-/* The next packet of it. */
-static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+/* The next packet of it, by the NICs. */
+static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	size_t left = op->len - op->at;
 	size_t most = op->kind == MPID_NEM_GLEX_BCAST ? MPID_NEM_GLEX_MP_BYTES : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
 
 	op->part = left < most || op->is_long ? left : most;
-	if (unlikely(tree->is_broken))
-		return GLEX_SYS_ERR;
 	switch (op->kind) {
+	case MPID_NEM_GLEX_LONGS:
+		op->part = 1;
+		return MPID_nem_glex_longs_step(tree, op);
 	case MPID_NEM_GLEX_BARRIER:
 		return glex_group_barrier(tree->group);
 	case MPID_NEM_GLEX_BCAST:
@@ -110,6 +76,53 @@ static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct
 		return glex_group_reduce(tree->group, (uint32_t)op->root, op->units, (uint32_t)op->part,
 					 op->operand.bits, op->operand.op);
 	}
+}
+
+/* All of it, by MPICH. */
+static int MPID_nem_glex_op_pass(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	const void *from = op->from == op->to ? MPI_IN_PLACE : op->from;
+	const MPI_Aint len = (MPI_Aint)op->len;
+	MPIR_Comm *comm = tree->comm;
+	MPIR_Sched_t sched = MPIR_SCHED_NULL;
+	int mpi_errno = MPID_nem_glex_sched_new(&sched);
+
+	MPIR_ERR_CHECK(mpi_errno);
+	if (op->kind == MPID_NEM_GLEX_BARRIER)
+		mpi_errno = MPIR_Ibarrier_intra_sched_auto(comm, sched);
+	else if (op->kind == MPID_NEM_GLEX_BCAST)
+		mpi_errno = MPIR_Ibcast_intra_sched_auto(op->to, len, MPI_BYTE, op->root, comm, sched);
+	else if (op->root == MPIDI_GLEX_ALL)
+		mpi_errno = MPIR_Iallreduce_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, comm, sched);
+	else
+		mpi_errno =
+			MPIR_Ireduce_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, op->root, comm, sched);
+	MPIR_ERR_CHECK(mpi_errno);
+	mpi_errno = MPIR_Sched_start(sched, comm, &op->inner);
+fn_fail:
+	return mpi_errno;
+}
+
+static int MPID_nem_glex_is_passed(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
+{
+	return tree->state == MPID_NEM_GLEX_TREE_NEVER || (op->is_long && tree->longs == MPID_NEM_GLEX_TREE_NEVER);
+}
+
+/* Its first packet. */
+static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	if (unlikely(tree->is_broken))
+		return GLEX_SYS_ERR;
+	if (op->kind == MPID_NEM_GLEX_LONGS && tree->state == MPID_NEM_GLEX_TREE_NEVER)
+		return GLEX_INVALID_PARAM;
+	if (unlikely(MPID_nem_glex_is_passed(tree, op))) {
+		op->error = MPID_nem_glex_op_pass(tree, op);
+		return op->error == MPI_SUCCESS ? GLEX_SUCCESS : GLEX_INVALID_PARAM;
+	}
+	if (op->kind < MPID_NEM_GLEX_KINDS)
+		MPID_nem_glex.stats.coll[op->kind]++;
+	MPID_nem_glex.stats.coll_long += (unsigned)op->is_long;
+	return MPID_nem_glex_op_post(tree, op);
 }
 
 /* A packet of it is done.  True: that was the last. */
@@ -153,6 +166,50 @@ static void MPID_nem_glex_op_drop_packed(struct MPID_nem_glex_op *op)
 	MPL_free(op->packed);
 }
 
+static struct MPID_nem_glex_op *MPID_nem_glex_op_take(void)
+{
+	struct MPID_nem_glex_op *op = MPID_nem_glex.coll_ops;
+
+	if (!op)
+		return MPL_malloc(sizeof(*op), MPL_MEM_COLL);
+	MPID_nem_glex.coll_ops = op->next;
+	return op;
+}
+
+static void MPID_nem_glex_op_put(struct MPID_nem_glex_op *op)
+{
+	op->next = MPID_nem_glex.coll_ops;
+	MPID_nem_glex.coll_ops = op;
+}
+
+static void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind, MPIR_Request *req)
+{
+	op->req = req;
+	op->inner = NULL;
+	op->kind = kind;
+	op->root = MPIDI_GLEX_ALL;
+	op->len = op->at = op->part = 0;
+	op->to = NULL;
+	op->from = NULL;
+	op->is_long = 0;
+	op->is_denied = 0;
+	op->packed = NULL;
+	op->done = 0;
+	op->error = MPI_SUCCESS;
+}
+
+int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind)
+{
+	int mpi_errno = MPI_SUCCESS;
+
+	*op_p = MPID_nem_glex_op_take();
+	if (*op_p)
+		MPID_nem_glex_op_set(*op_p, kind, NULL);
+	else
+		MPIR_ERR_SET(mpi_errno, MPI_ERR_OTHER, "**nomem");
+	return mpi_errno;
+}
+
 /* With a request, unless it blocks: then it is *here. */
 static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind,
 				MPIR_Request **req_p, struct MPID_nem_glex_op **op_p)
@@ -162,11 +219,7 @@ static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, 
 	MPIR_Request *req = NULL;
 
 	if (req_p) {
-		op = MPID_nem_glex.coll_ops;
-		if (op)
-			MPID_nem_glex.coll_ops = op->next;
-		else
-			op = MPL_malloc(sizeof(*op), MPL_MEM_COLL);
+		op = MPID_nem_glex_op_take();
 		MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
 		req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
 		MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
@@ -175,13 +228,7 @@ static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, 
 		MPIR_Comm_add_ref(comm);
 		*req_p = req;
 	}
-	op->req = req;
-	op->kind = kind;
-	op->root = MPIDI_GLEX_ALL;
-	op->len = op->at = op->part = 0;
-	op->is_long = 0;
-	op->packed = NULL;
-	op->done = 0;
+	MPID_nem_glex_op_set(op, kind, req);
 	*op_p = op;
 	return MPI_SUCCESS;
 fn_fail:
@@ -194,8 +241,13 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 {
 	MPIR_Request *req = op->req;
 
-	op->ret = ret;
-	op->error = MPID_nem_glex_coll_error(tree, ret);
+	if (op->kind == MPID_NEM_GLEX_LONGS) {
+		MPID_nem_glex_longs_end(tree, op, ret);
+		MPID_nem_glex_op_put(op);
+		return;
+	}
+	if (op->error == MPI_SUCCESS)
+		op->error = MPID_nem_glex_coll_error(tree, ret);
 	if (op->packed && op->error == MPI_SUCCESS && op->root != tree->rank)
 		op->error = MPID_nem_glex_op_unpack(op);
 	MPID_nem_glex_op_drop_packed(op);
@@ -205,24 +257,14 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 		return;
 	}
 	req->status.MPI_ERROR = op->error;
-	op->next = MPID_nem_glex.coll_ops;
-	MPID_nem_glex.coll_ops = op;
+	MPID_nem_glex_op_put(op);
 	MPID_nem_glex_note(MPID_Request_complete(req));
 }
 
-static void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
+void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree)
 {
-	if (tree->group)
-		glex_group_close(tree->group);
-	tree->group = NULL;
-}
-
-/* I3.  What has begun ends by its group's wait. */
-static void MPID_nem_glex_tree_break(struct MPID_nem_glex_tree *tree)
-{
-	if (tree->group)
-		glex_group_fail(tree->group);
-	tree->is_broken = 1;
+	tree->next = MPID_nem_glex.coll_busy;
+	MPID_nem_glex.coll_busy = tree;
 }
 
 static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
@@ -248,7 +290,8 @@ static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t 
 		was_last = !tree->first;
 		if (was_last) {
 			tree->last = &tree->first;
-			MPID_nem_glex_tree_leave(tree);
+			if (!tree->build)
+				MPID_nem_glex_tree_leave(tree);
 		}
 		MPID_nem_glex_op_end(tree, op, ret);
 		if (was_last)
@@ -257,12 +300,43 @@ static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t 
 	} while (ret != GLEX_SUCCESS);
 }
 
+void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree)
+{
+	glex_ret_t ret;
+
+	if (!tree->first) {
+		MPID_nem_glex_tree_leave(tree);
+		return;
+	}
+	ret = MPID_nem_glex_op_begin(tree, tree->first);
+	if (ret != GLEX_SUCCESS)
+		MPID_nem_glex_tree_next(tree, ret);
+}
+
+/* What MPICH does is waited for until MPICH says that it is over: it has the user's buffers. */
+static int MPID_nem_glex_inner_poll(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	MPIR_Request *inner = op->inner;
+
+	if (!MPIR_Request_is_complete(inner))
+		return 0;
+	op->error = inner->status.MPI_ERROR;
+	op->inner = NULL;
+	MPIR_Request_free(inner); /* our request has the communicator */
+	MPID_nem_glex_tree_next(tree, GLEX_SUCCESS);
+	return 1;
+}
+
 /* Returns whether anything happened. */
 static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *tree)
 {
 	struct MPID_nem_glex_op *op = tree->first;
 	glex_ret_t ret;
 
+	if (unlikely(tree->build) && (!op || !tree->comm->revoked))
+		return MPID_nem_glex_build_poll(tree);
+	if (unlikely(op->inner))
+		return MPID_nem_glex_inner_poll(tree, op);
 	if (unlikely(tree->comm->revoked)) {   /* I4 */
 		MPID_nem_glex_tree_drop(tree); /* nothing is put into the user's buffers any more */
 		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
@@ -271,8 +345,10 @@ static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *tree)
 	ret = glex_group_wait(tree->group, 0);
 	if (ret == GLEX_NO_MP)
 		return 0;
+	if (unlikely(op->kind == MPID_NEM_GLEX_LONGS))
+		ret = MPID_nem_glex_longs_stepped(op, ret);
 	if (ret == GLEX_SUCCESS && !MPID_nem_glex_op_advance(op)) {
-		ret = MPID_nem_glex_op_begin(tree, op);
+		ret = MPID_nem_glex_op_post(tree, op);
 		if (ret == GLEX_SUCCESS)
 			return 1;
 	}
@@ -293,19 +369,17 @@ int MPID_nem_glex_coll_poll(void)
 }
 
 /* Behind those that wait (I1). */
-static void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	int only = !tree->first;
 	glex_ret_t ret;
 
-	MPID_nem_glex.stats.coll[op->kind]++;
 	op->next = NULL;
 	*tree->last = op;
 	tree->last = &op->next;
-	if (!only)
+	if (!only || tree->build)
 		return;
-	tree->next = MPID_nem_glex.coll_busy;
-	MPID_nem_glex.coll_busy = tree;
+	MPID_nem_glex_tree_enter(tree);
 	ret = MPID_nem_glex_op_begin(tree, op);
 	if (ret != GLEX_SUCCESS)
 		MPID_nem_glex_tree_next(tree, ret);
@@ -371,148 +445,42 @@ int MPIDI_GLEX_wait(MPIR_Request *req)
 
 /* ---- trees ----------------------------------------------------------------- */
 
-#if MPICH_NUMVERSION < 40200000
-#define MPID_NEM_GLEX_ERRFLAG(err) (&(err))
-#else
-#define MPID_NEM_GLEX_ERRFLAG(err) (err)
-#endif
-
-/* Whether it is so everywhere. */
-static int MPID_nem_glex_agree(MPIR_Comm *comm, int *ok)
+/* Until it is known what becomes of it.  An error of MPICH's progress engine is somebody else's. */
+static void MPID_nem_glex_settle(const enum MPID_nem_glex_tree_state *state)
 {
-	MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+	MPID_Progress_state progress;
 
-	return MPIR_Allreduce_impl(MPI_IN_PLACE, ok, 1, MPI_INT, MPI_MIN, comm, MPID_NEM_GLEX_ERRFLAG(errflag));
-}
-
-static int MPID_nem_glex_tree_open(struct MPID_nem_glex_tree *tree, struct glex_group_card *card)
-{
-	glex_device_handle_t dev = glexch_device(MPID_nem_glex.ch);
-	glex_ret_t ret = glex_group_open(dev, GLEX_EP_TYPE_FAST, &tree->group, card);
-
-	if (ret == GLEX_NO_EP_RESOURCE)
-		ret = glex_group_open(dev, GLEX_EP_TYPE_EMULATE, &tree->group, card);
-	return ret == GLEX_SUCCESS;
-}
-
-/* The one that is wanted, if it can be.  As measured, without a tree is the fastest as far as that goes. */
-static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
-{
-	switch (MPID_nem_glex.coll_shape) {
-	case MPID_NEM_GLEX_COLL_AUTO:
-	case GLEX_GROUP_DIRECT:
-		return n <= GLEX_GROUP_DIRECT_MAX ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY;
-	default:
-		return (enum glex_group_shape)MPID_nem_glex.coll_shape;
-	}
-}
-
-/*
- * A tree was asked for, or is worth it by itself: not where ranks outnumber processors, and wait for each
- * other's turns on each of its levels.
- */
-static int MPID_nem_glex_is_worth_it(const MPIR_Comm *comm)
-{
-	return MPID_nem_glex.coll_shape != MPID_NEM_GLEX_COLL_AUTO || comm->remote_size <= GLEX_GROUP_DIRECT_MAX ||
-	       !glexch_crowded(MPID_nem_glex.ch);
-}
-
-/* With the degree that is wanted, or the greatest one that gives nobody too many children. */
-static int MPID_nem_glex_tree_join(struct MPID_nem_glex_tree *tree, const struct glex_group_card *cards,
-				   const MPIR_Comm *comm)
-{
-	uint32_t n = (uint32_t)comm->remote_size, degree = MPID_nem_glex.coll_degree, parent, count;
-	uint32_t children[GLEX_COLL_MAX_BRANCH_DEGREE];
-	enum glex_group_shape shape = MPID_nem_glex_shape(n);
-
-	while (shape != GLEX_GROUP_DIRECT && degree > 2 &&
-	       glex_group_tree(shape, n, 0, degree, &parent, children, &count) != GLEX_SUCCESS)
-		degree--;
-	if (glex_group_join(tree->group, cards, n, (uint32_t)comm->rank, shape, degree) != GLEX_SUCCESS)
-		return 0;
-	return shape == GLEX_GROUP_DIRECT ||
-	       glex_group_set_long(tree->group, (enum glex_group_long)MPID_nem_glex.coll_long_by) == GLEX_SUCCESS;
-}
-
-static int MPID_nem_glex_share_cards(const struct glex_group_card *card, struct glex_group_card *cards, MPIR_Comm *comm)
-{
-	MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-
-	return MPIR_Allgather_impl(card, sizeof(*card), MPI_BYTE, cards, sizeof(*card), MPI_BYTE, comm,
-				   MPID_NEM_GLEX_ERRFLAG(errflag));
-}
-
-/*
- * All ranks are here.  An error is MPICH's; that somebody could not is none.  Who meets an error goes on to the
- * last step all the same, for others may wait for it there.  It cannot know whether they have a tree now, and
- * breaks it: who has died before the last step is missed by all there, and later by those who have one (I3).
- */
-static int MPID_nem_glex_tree_build(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm)
-{
-	int mpi_errno = MPI_SUCCESS, ok;
-	struct glex_group_card card = {0};
-	struct glex_group_card *cards = MPL_malloc((size_t)comm->remote_size * sizeof(*cards), MPL_MEM_COLL);
-
-	tree->state = MPID_NEM_GLEX_TREE_BUILDING;
-	ok = MPID_nem_glex_is_worth_it(comm) && MPID_nem_glex_tree_open(tree, &card) && cards;
-	mpi_errno = MPID_nem_glex_agree(comm, &ok);
-	if (cards && (ok || mpi_errno != MPI_SUCCESS)) {
-		MPID_nem_glex_first_error(&mpi_errno, MPID_nem_glex_share_cards(&card, cards, comm));
-		ok = mpi_errno == MPI_SUCCESS && MPID_nem_glex_tree_join(tree, cards, comm);
-		MPID_nem_glex_first_error(&mpi_errno, MPID_nem_glex_agree(comm, &ok));
-	}
-	tree->state = ok || mpi_errno != MPI_SUCCESS ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
-	if (mpi_errno != MPI_SUCCESS)
-		MPID_nem_glex_tree_break(tree);
-	if (mpi_errno == MPI_SUCCESS && ok)
-		MPID_nem_glex.stats.coll_trees++;
-	else
-		MPID_nem_glex.stats.coll_refused++;
-	if (mpi_errno != MPI_SUCCESS || !ok)
-		MPID_nem_glex_tree_drop(tree);
-	MPL_free(cards);
-	return mpi_errno;
-}
-
-static int MPID_nem_glex_has_trees(const MPIR_Comm *comm)
-{
-	if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->remote_size < 2)
-		return 0;
-	switch (comm->hierarchy_kind) {
-	case MPIR_COMM_HIERARCHY_KIND__FLAT:
-	case MPIR_COMM_HIERARCHY_KIND__NODE_ROOTS:
-		return 1;
-	case MPIR_COMM_HIERARCHY_KIND__PARENT: /* some ranks share memory */
-		return MPID_nem_glex.coll_where == MPID_NEM_GLEX_COLL_ALL;
-	default:
-		return 0;
-	}
+	if (*state != MPID_NEM_GLEX_TREE_BUILDING)
+		return;
+	MPID_Progress_start(&progress);
+	while (*state == MPID_NEM_GLEX_TREE_BUILDING)
+		MPID_Progress_wait(&progress);
+	MPID_Progress_end(&progress);
 }
 
 /* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
 static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p)
 {
 	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_tree *tree = comm->dev.ch.netmod_priv;
+	struct MPID_nem_glex_tree *tree;
 
 	*tree_p = NULL;
 	if (unlikely(comm->revoked)) /* MPICH has the error for it */
 		goto fn_exit;
-	if (!tree) {
-		if (!MPID_nem_glex_has_trees(comm))
+	mpi_errno = MPID_nem_glex_tree_at(comm, &tree);
+	if (!tree)
+		goto fn_exit;
+	if (tree->state == MPID_NEM_GLEX_TREE_LATER) {
+		if (++tree->calls < MPID_nem_glex.coll_after)
 			goto fn_exit;
-		tree = MPL_calloc(1, sizeof(*tree), MPL_MEM_COLL);
-		MPIR_ERR_CHKANDJUMP(!tree, mpi_errno, MPI_ERR_OTHER, "**nomem");
-		tree->last = &tree->first;
-		tree->rank = comm->rank;
-		tree->comm = comm;
-		comm->dev.ch.netmod_priv = tree;
-	}
-	if (tree->state == MPID_NEM_GLEX_TREE_LATER && ++tree->calls >= MPID_nem_glex.coll_after && may_block) {
-		mpi_errno = MPID_nem_glex_tree_build(tree, comm);
+		mpi_errno = MPID_nem_glex_tree_build(tree);
 		MPIR_ERR_CHECK(mpi_errno);
 	}
-	if (tree->state == MPID_NEM_GLEX_TREE_READY)
+	if (may_block) {
+		MPID_nem_glex_settle(&tree->state);
+		tree->is_known = 1;
+	}
+	if (tree->state != MPID_NEM_GLEX_TREE_NEVER || !tree->is_known)
 		*tree_p = tree;
 	if (unlikely(failed && *tree_p))
 		MPID_nem_glex_tree_break(tree); /* a packet has no room for the flag that MPICH's messages carry */
@@ -549,48 +517,18 @@ static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, MPIR_Request **req
 	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
 }
 
-/* One that may take long, of a few bytes on the stack, from each of the first ranks: the memory that is reached by the fewest. */
-static int MPID_nem_glex_longs_try(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm, int *ok)
+/* As with the tree. */
+static int MPID_nem_glex_has_longs(struct MPID_nem_glex_tree *tree, int may_block, int *has_p)
 {
-	int mpi_errno = MPI_SUCCESS, root;
-	struct MPID_nem_glex_op here, *op;
-	uint64_t word[2];
+	int mpi_errno = MPI_SUCCESS;
 
-	for (root = 0; root < comm->remote_size && root < MPID_NEM_GLEX_PROBES; root++) {
-		word[0] = word[1] = root == comm->rank ? (uint64_t)root + 1 : 0;
-		mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BCAST, NULL, &op);
-		MPIR_ERR_CHECK(mpi_errno);
-		op->root = root;
-		op->is_long = 1;
-		op->len = sizeof(word);
-		op->to = (unsigned char *)word;
-		mpi_errno = MPID_nem_glex_coll_do(tree, op);
-		if (mpi_errno != MPI_SUCCESS && op->ret != GLEX_ACCESS_ERR)
-			goto fn_fail;
-		mpi_errno = MPI_SUCCESS;
-		*ok &= op->ret == GLEX_SUCCESS && word[1] == (uint64_t)root + 1;
+	if (tree->longs == MPID_NEM_GLEX_TREE_LATER)
+		mpi_errno = MPID_nem_glex_longs_try(tree);
+	if (may_block) {
+		MPID_nem_glex_settle(&tree->longs);
+		tree->is_longs_known = 1;
 	}
-fn_exit:
-	return mpi_errno;
-fn_fail:
-	goto fn_exit;
-}
-
-/* Found out in the first call that may block; with errors as in MPID_nem_glex_tree_build. */
-static int MPID_nem_glex_has_longs(struct MPID_nem_glex_tree *tree, MPIR_Comm *comm, int may_block, int *has_p)
-{
-	int mpi_errno = MPI_SUCCESS, ok = 1;
-
-	if (tree->longs == MPID_NEM_GLEX_TREE_LATER && may_block) {
-		tree->longs = MPID_NEM_GLEX_TREE_BUILDING;
-		mpi_errno = MPID_nem_glex_longs_try(tree, comm, &ok);
-		ok = ok && mpi_errno == MPI_SUCCESS;
-		MPID_nem_glex_first_error(&mpi_errno, MPID_nem_glex_agree(comm, &ok));
-		if (mpi_errno != MPI_SUCCESS)
-			MPID_nem_glex_tree_break(tree);
-		tree->longs = ok || tree->is_broken ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
-	}
-	*has_p = tree->longs == MPID_NEM_GLEX_TREE_READY;
+	*has_p = tree->longs != MPID_NEM_GLEX_TREE_NEVER || !tree->is_longs_known;
 	return mpi_errno;
 }
 
@@ -625,7 +563,7 @@ static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 	if (tree && is_long)
-		mpi_errno = MPID_nem_glex_has_longs(tree, comm, !req_p, &does);
+		mpi_errno = MPID_nem_glex_has_longs(tree, !req_p, &does);
 	MPIR_ERR_CHECK(mpi_errno);
 	if (!tree || !does)
 		return MPIDI_GLEX_PASS;
@@ -638,7 +576,6 @@ static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int
 	}
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BCAST, req_p, &op);
 	MPIR_ERR_CHECK(mpi_errno);
-	MPID_nem_glex.stats.coll_long += is_long;
 	op->root = root;
 	op->is_long = is_long;
 	op->len = (size_t)len;
@@ -674,6 +611,8 @@ static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint cou
 	if (mpi_errno != MPI_SUCCESS)
 		return mpi_errno;
 	op->operand = operand;
+	op->type = type;
+	op->mpi_op = mpi_op;
 	op->root = root;
 	op->len = (size_t)count;
 	op->from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
@@ -704,7 +643,7 @@ static int MPID_nem_glex_comm_destroyed(MPIR_Comm *comm, void *param)
 
 	if (!tree)
 		return MPI_SUCCESS;
-	MPIR_Assert(!tree->first); /* I2 */
+	MPIR_Assert(!tree->first && !tree->build); /* I2 */
 	MPID_nem_glex_tree_drop(tree);
 	MPL_free(tree);
 	comm->dev.ch.netmod_priv = NULL;

@@ -37,6 +37,14 @@
 /* Until MPI ends the job: hydra forwards nothing that it has not read by then. */
 #define MPID_NEM_GLEX_LAST_WORDS_US 300000
 
+enum MPID_nem_glex_coll_kind {
+	MPID_NEM_GLEX_BARRIER,
+	MPID_NEM_GLEX_BCAST,
+	MPID_NEM_GLEX_REDUCE,
+	MPID_NEM_GLEX_KINDS,
+	MPID_NEM_GLEX_LONGS = MPID_NEM_GLEX_KINDS, /* the tree's own: whether what is long can be fetched */
+};
+
 /* What CH3 gave the netmod to do; the channel counts by itself. */
 struct MPID_nem_glex_stats {
 	uint64_t eager[GLEXCH_SIZES]; /* packets sent, by the length of their data */
@@ -53,7 +61,7 @@ struct MPID_nem_glex_stats {
 	uint64_t streamed;   /* because they could not be registered */
 	uint64_t held;	     /* times that a peer had our sends wait for their receives, and we a peer's */
 	uint64_t holds;
-	uint64_t coll[3]; /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
+	uint64_t coll[MPID_NEM_GLEX_KINDS]; /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
 	uint64_t coll_trees, coll_refused;
 	uint64_t coll_long; /* broadcasts of coll[] that were fetched, or passed down the tree */
 };
@@ -64,8 +72,6 @@ struct MPID_nem_glex_place {
 	uint32_t born;
 	uint32_t known;
 };
-
-enum MPID_nem_glex_coll_kind { MPID_NEM_GLEX_BARRIER, MPID_NEM_GLEX_BCAST, MPID_NEM_GLEX_REDUCE };
 
 #define MPID_NEM_GLEX_COLL_AUTO 3 /* GLEX_MPI_COLL_SHAPE: behind enum glex_group_shape */
 

@@ -3,7 +3,7 @@
 #
 # 79_mpi_coll.sh - collectives of MPI run by the NICs come to what MPICH's own come to: all
 # shapes of trees, in order and not, alone and beside shared memory; back to back, by several
-# threads; a rank that is late; a rank that has no room for it; a rank that dies.
+# threads; where no call blocks; a rank that is late; a rank that has no room for it; a rank that dies.
 src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/tap.sh
 . "$src/test/lib/tap.sh"
@@ -11,6 +11,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 . "$src/test/lib/mpi.sh"
 need_mpi
 compile_mpi coll "$src/test/mpi/coll.c"
+compile_mpi coll_ahead "$src/test/mpi/coll_ahead.c" "$src/test/lib/seccomp.c"
 compile_mpi coll_death "$src/test/mpi/coll_death.c"
 compile_mpi coll_late "$src/test/mpi/coll_late.c"
 compile_mpi coll_refused "$src/test/mpi/coll_refused.c"
@@ -88,8 +89,26 @@ for shape in auto kary; do
 	result $? "a rank can have no endpoints: MPICH does it for all, and the next communicator has a tree ($shape)"
 done
 
+# ahead NAME=VALUE... RANKS "SEED [MORE]" LONG REFUSED WHAT: so many long ones, + for some, by the NICs, so many refused
+ahead() {
+	local what=${*: -1} refused=${*: -2:1} long=${*: -3:1} args=${*: -4:1} ranks=${*: -5:1}
+	# shellcheck disable=SC2086 # one or two arguments
+	env GLEX_MPI_COLL_LONG=4096 "${@:1:$#-5}" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n "$ranks" "$work/bin/coll_ahead" $args \
+		>"$work/out" 2>"$work/err" && says ok out && grep -qE "long ${long/+/[1-9][0-9]*}, .* refused $refused\$" "$work/out"
+	result $? "nothing blocks, $what"
+}
+ahead 4 "$RANDOM" + 0 "4 ranks"
+ahead GLEX_MPI_COLL_AFTER=7 GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_DEGREE=2 5 "$RANDOM" + 0 "5 ranks, a k-ary tree"
+ahead GLEX_MPI_COLL_SHAPE=knomial GLEX_REORDER=16 GLEX_REORDER_SEED=9 3 "$RANDOM" + 0 "3 ranks, a binomial tree, out of order"
+ahead GLEX_MPI_COLL_AFTER=1 2 "$RANDOM" + 0 "2 ranks, from the first call on"
+ahead GLEX_MPI_COLL=all MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NUM_CLIQUES=2 4 "$RANDOM" + 0 "4 ranks, two of which share memory with each other"
+ahead 4 "$RANDOM refused" 0 1 "a rank can have no endpoints"
+ahead GLEX_REORDER=16 GLEX_MPI_COLL_SHAPE=kary 3 "$RANDOM refused" 0 1 "a rank can have no endpoints, out of order"
+ahead GLEX_ADOPT=never 3 "$RANDOM unreachable" 0 0 "memory that the system lets nobody reach"
+ahead GLEX_MPI_COLL=off 3 "$RANDOM" 0 0 "without the NICs"
+
 for shape in auto kary; do
-	for what in barrier iallreduce bcast bcast_from; do
+	for what in barrier iallreduce bcast bcast_from new_barrier new_iallreduce; do
 		GLEX_MPI_COLL_SHAPE=$shape GLEX_MPI_COLL_AFTER=1 mpirun_ 3 "$work/bin/coll_revoke" $what >"$work/out" 2>"$work/err" && says ok out
 		result $? "revoked while the others wait: $what ($shape)"
 	done
@@ -122,6 +141,7 @@ dies inter GLEX_MPI_COLL_SHAPE=auto
 dies inter GLEX_MPI_COLL=off
 for shape in auto kary knomial; do
 	dies build GLEX_MPI_COLL_SHAPE=$shape GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_AFTER=1
+	dies ibuild GLEX_MPI_COLL_SHAPE=$shape GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_AFTER=1
 done
 dies ireduce GLEX_MPI_COLL=off MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=sched_recursive_doubling
 dies ireduce GLEX_MPI_COLL=off MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_single_buffer

@@ -3,11 +3,12 @@
  * coll_death.c - a rank is killed when the others are in a collective that the NICs
  * run; they get an error.  Then they leave without MPI_Finalize, which needs it.
  *
- *     coll_death barrier|ireduce|inter|build DIRECTORY
+ *     coll_death barrier|ireduce|inter|build|ibuild DIRECTORY
  *
  * inter: who dies leads one of two groups, and only the other's leader misses it in an allreduce between
  * the groups; it tells the others of its group in a broadcast.
- * build: it dies while trees are made, at some time; who has an error calls MPI no more, but does not leave.
+ * build, ibuild: it dies while trees are made, by what blocks or not, at some time; who has an error does not come to the
+ * next barrier, which he revokes for those who have come through this one, but does not leave.
  * A file in the directory tells: what is printed is lost when mpiexec gives up first.
  */
 #include <mpi.h>
@@ -69,8 +70,18 @@ static void die(int sig)
 	raise(SIGKILL);
 }
 
+static int wait_for_all(MPI_Comm comm, int blocks)
+{
+	MPI_Request req;
+
+	if (blocks)
+		return MPI_Barrier(comm);
+	MPI_Ibarrier(comm, &req);
+	return MPI_Wait(&req, MPI_STATUS_IGNORE);
+}
+
 /* Each communicator's first barrier makes its tree. */
-static void build(const char *directory, int rank)
+static void build(const char *directory, int rank, int blocks)
 {
 	struct itimerval soon = {.it_value.tv_usec = 1 + getpid() * 7919 % 20000};
 	MPI_Comm comm[COMMS];
@@ -83,8 +94,9 @@ static void build(const char *directory, int rank)
 	signal(SIGALRM, die);
 	if (rank == DOOMED)
 		setitimer(ITIMER_REAL, &soon, NULL);
-	for (i = 0; MPI_Barrier(comm[i]) == MPI_SUCCESS; i = (i + 1) % COMMS)
+	for (i = 0; wait_for_all(comm[i], blocks) == MPI_SUCCESS; i = (i + 1) % COMMS)
 		;
+	MPIX_Comm_revoke(comm[(i + 1) % COMMS]);
 	tell(directory, rank);
 	await_over(directory);
 	_exit(0);
@@ -118,8 +130,8 @@ int main(int argc, char **argv)
 	for (i = 0; i < 10; i++)
 		if (MPI_Barrier(comm) != MPI_SUCCESS)
 			return 1;
-	if (strcmp(argv[1], "build") == 0)
-		build(argv[2], rank);
+	if (strstr(argv[1], "build"))
+		build(argv[2], rank, argv[1][0] == 'b');
 	if (strcmp(argv[1], "inter") == 0)
 		comm = between(rank);
 	if (rank == DOOMED)

@@ -4,7 +4,8 @@
  * collective which the others wait in, run by the NICs: they get MPIX_ERR_REVOKED,
  * as in whatever they begin on it later, and go on with another.  3 ranks.
  *
- * CASE: barrier, iallreduce, bcast (of a length that is fetched), bcast_from (by who does not come)
+ * CASE: barrier, iallreduce, bcast (of a length that is fetched), bcast_from (by who does not come); or, on a
+ * communicator whose tree the others cannot make without who does not come, new_barrier, new_iallreduce
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static int wait_on(const char *what, MPI_Comm comm)
 	MPI_Request req[2];
 	int one = 1, sum, ret;
 
-	if (!strcmp(what, "barrier"))
+	if (strstr(what, "barrier"))
 		return MPI_Barrier(comm);
 	if (!strncmp(what, "bcast", 5))
 		return MPI_Bcast(buf, LONG, MPI_CHAR, strcmp(what, "bcast") ? LATE : 0, comm);
@@ -60,6 +61,11 @@ int main(int argc, char **argv)
 		check(MPI_Bcast(buf, LONG, MPI_CHAR, 0, comm) == MPI_SUCCESS, "a broadcast before has failed");
 	}
 	check(counted("glex_coll_barriers") > 0 && counted("glex_coll_long") > 0, "the NICs did not do them");
+	if (!strncmp(what, "new", 3)) {
+		MPI_Comm_free(&comm);
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	}
 	if (rank == LATE) {
 		usleep(200000);
 		check(MPIX_Comm_revoke(comm) == MPI_SUCCESS, "it cannot be revoked");

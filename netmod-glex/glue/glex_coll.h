@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_coll.h - what the queue of collectives (glex_coll.c) and the making of trees (glex_tree.c) know of each other.
+ */
+#ifndef MPID_NEM_GLEX_COLL_H
+#define MPID_NEM_GLEX_COLL_H
+
+#include "glex_impl.h"
+
+enum MPID_nem_glex_tree_state {
+	MPID_NEM_GLEX_TREE_LATER,
+	MPID_NEM_GLEX_TREE_BUILDING,
+	MPID_NEM_GLEX_TREE_READY,
+	MPID_NEM_GLEX_TREE_NEVER,
+};
+
+struct MPID_nem_glex_op {
+	struct MPID_nem_glex_op *next;
+	MPIR_Request *req;   /* NULL: it is on the stack of who waits for done, or the tree's own */
+	MPIR_Request *inner; /* of MPICH, which does it */
+	enum MPID_nem_glex_coll_kind kind;
+	int root;
+	size_t len, at, part; /* bytes or units: all of them, those that are done, those begun */
+	unsigned char *to;    /* NULL: the result is not wanted */
+	const unsigned char *from;
+	struct MPID_nem_glex_operand operand;
+	union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
+	int is_long;	       /* a broadcast that is fetched from the root's buffer */
+	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
+	void *buf;
+	MPI_Aint count;
+	MPI_Datatype type;
+	MPI_Op mpi_op;
+	int is_denied; /* of the tree's own: something could not be fetched */
+	int done;
+	int error;
+};
+
+struct MPID_nem_glex_build;
+
+struct MPID_nem_glex_tree {
+	struct MPID_nem_glex_tree *next;	    /* of those with operations, or that are being made */
+	enum MPID_nem_glex_tree_state state, longs; /* longs: whether all reach each other's buffers */
+	uint32_t calls;
+	int rank, is_broken;
+	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of longs */
+	int is_known, is_longs_known;
+	MPIR_Comm *comm; /* whose it is, and goes with */
+	glex_group_t group;
+	struct MPID_nem_glex_build *build; /* while it is made */
+	struct MPID_nem_glex_op *first, **last;
+};
+
+/* ---- glex_coll.c ----------------------------------------------------------- */
+
+/* An operation of a tree's own; and into the queue, behind those that wait. */
+int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind);
+void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
+
+/* On the list of those that are polled; a tree that has been made, or not, begins what waits for that. */
+void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree);
+void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
+
+/* ---- glex_tree.c ----------------------------------------------------------- */
+
+void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree);
+
+/* That of the communicator, NULL if it can have none. */
+int MPID_nem_glex_tree_at(MPIR_Comm *comm, struct MPID_nem_glex_tree **tree_p);
+
+/* For all members: what begins ends with an error, and so does what has begun, by its group's wait. */
+void MPID_nem_glex_tree_break(struct MPID_nem_glex_tree *tree);
+
+/* Begins to make it; and looks whether it has been made.  Returns whether anything happened. */
+int MPID_nem_glex_tree_build(struct MPID_nem_glex_tree *tree);
+int MPID_nem_glex_build_poll(struct MPID_nem_glex_tree *tree);
+
+/* Begins to find out whether what is long can be fetched; begins a step of that, ends one, and all of it. */
+int MPID_nem_glex_longs_try(struct MPID_nem_glex_tree *tree);
+glex_ret_t MPID_nem_glex_longs_step(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
+glex_ret_t MPID_nem_glex_longs_stepped(struct MPID_nem_glex_op *op, glex_ret_t ret);
+void MPID_nem_glex_longs_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret);
+
+/* A collective by MPICH's schedules, where all of a communicator's take this way, one after the other. */
+int MPID_nem_glex_sched_new(MPIR_Sched_t *sched_p);
+
+#endif /* MPID_NEM_GLEX_COLL_H */
