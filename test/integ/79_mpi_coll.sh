@@ -108,7 +108,7 @@ ahead GLEX_ADOPT=never 3 "$RANDOM unreachable" 0 0 "memory that the system lets 
 ahead GLEX_MPI_COLL=off 3 "$RANDOM" 0 0 "without the NICs"
 
 for shape in auto kary; do
-	for what in barrier iallreduce bcast bcast_from new_barrier new_iallreduce; do
+	for what in barrier iallreduce bcast bcast_from new_barrier new_iallreduce iallgather; do
 		GLEX_MPI_COLL_SHAPE=$shape GLEX_MPI_COLL_AFTER=1 mpirun_ 3 "$work/bin/coll_revoke" $what >"$work/out" 2>"$work/err" && says ok out
 		result $? "revoked while the others wait: $what ($shape)"
 	done

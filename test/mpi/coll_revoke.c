@@ -5,7 +5,8 @@
  * as in whatever they begin on it later, and go on with another.  3 ranks.
  *
  * CASE: barrier, iallreduce, bcast (of a length that is fetched), bcast_from (by who does not come); or, on a
- * communicator whose tree the others cannot make without who does not come, new_barrier, new_iallreduce
+ * communicator whose tree the others cannot make without who does not come, new_barrier, new_iallreduce; or
+ * iallgather, which is MPICH's own, and ends with some error
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -23,12 +24,16 @@ static char *buf;
 static int wait_on(const char *what, MPI_Comm comm)
 {
 	MPI_Request req[2];
-	int one = 1, sum, ret;
+	int one = 1, sum, ret, all[3];
 
 	if (strstr(what, "barrier"))
 		return MPI_Barrier(comm);
 	if (!strncmp(what, "bcast", 5))
 		return MPI_Bcast(buf, LONG, MPI_CHAR, strcmp(what, "bcast") ? LATE : 0, comm);
+	if (!strcmp(what, "iallgather")) {
+		MPI_Iallgather(&one, 1, MPI_INT, all, 1, MPI_INT, comm, &req[0]);
+		return MPI_Wait(&req[0], MPI_STATUS_IGNORE) == MPI_SUCCESS ? MPI_SUCCESS : MPIX_ERR_REVOKED;
+	}
 	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &req[0]);
 	MPI_Ibarrier(comm, &req[1]); /* waits for its turn */
 	ret = MPI_Wait(&req[0], MPI_STATUS_IGNORE);
