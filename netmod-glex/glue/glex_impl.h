@@ -387,6 +387,7 @@ int MPIDI_GLEX_wait(MPIR_Request *req);
 /* ---- glex_same.c --------------------------------------------------------- */
 
 int MPID_nem_glex_same_init(void);
+int MPID_nem_glex_same_in(MPIR_Comm *comm); /* whether all of them have, also of other process groups */
 int MPID_nem_glex_same_say(char **bc_val_p, int *val_max_sz_p); /* MPL_SUCCESS, or that there is no room */
 
 /* ---- glex_coll_op.c ------------------------------------------------------ */

@@ -5,7 +5,8 @@
  * Whether the NICs run a collective, and how, every rank decides for itself, by what all know
  * (glex_coll.c); the variables of that are part of it.  Ranks that differ would wait for each other without
  * end, in different places.  So each says in its business card how they are set for it, and
- * compares with rank 0 when MPI_COMM_WORLD is made, the first time that cards can be read.
+ * compares with rank 0 when MPI_COMM_WORLD is made, the first time that cards can be read.  Those of
+ * other process groups may differ: then MPICH does the collectives of communicators that they share.
  */
 #include "glex_impl.h"
 
@@ -47,27 +48,56 @@ static int MPID_nem_glex_differs(const char *theirs, const char *ours)
 	return mpi_errno;
 }
 
+/* What a rank of a group says. */
+static int MPID_nem_glex_settings_of(MPIDI_PG_t *pg, int rank, char theirs[MPID_NEM_GLEX_SETTINGS_MAX])
+{
+	int mpi_errno = MPI_SUCCESS;
+	char *bc = MPL_malloc(MPID_NEM_GLEX_CARD_BUF, MPL_MEM_ADDRESS);
+
+	MPIR_ERR_CHKANDJUMP(!bc, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	mpi_errno = pg->getConnInfo(rank, bc, MPID_NEM_GLEX_CARD_BUF, pg);
+	MPIR_ERR_CHECK(mpi_errno);
+	if (MPL_str_get_string_arg(bc, MPID_NEM_GLEX_SETTINGS_KEY, theirs, MPID_NEM_GLEX_SETTINGS_MAX) != MPL_SUCCESS)
+		snprintf(theirs, MPID_NEM_GLEX_SETTINGS_MAX, "none");
+fn_fail:
+	MPL_free(bc);
+	return mpi_errno;
+}
+
 static int MPID_nem_glex_compare(MPIR_Comm *comm, void *param)
 {
 	int mpi_errno = MPI_SUCCESS;
-	char theirs[MPID_NEM_GLEX_SETTINGS_MAX], ours[MPID_NEM_GLEX_SETTINGS_MAX], *bc = NULL;
+	char theirs[MPID_NEM_GLEX_SETTINGS_MAX], ours[MPID_NEM_GLEX_SETTINGS_MAX];
 
 	if (comm != MPIR_Process.comm_world || MPID_nem_glex.pg->size < 2 || MPID_nem_glex.rank == 0)
 		return MPI_SUCCESS;
-	bc = MPL_malloc(MPID_NEM_GLEX_CARD_BUF, MPL_MEM_ADDRESS);
-	MPIR_ERR_CHKANDJUMP(!bc, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	mpi_errno = MPID_nem_glex.pg->getConnInfo(0, bc, MPID_NEM_GLEX_CARD_BUF, MPID_nem_glex.pg);
-	MPIR_ERR_CHECK(mpi_errno);
 	MPID_nem_glex_coll_settings(ours);
-	if (MPL_str_get_string_arg(bc, MPID_NEM_GLEX_SETTINGS_KEY, theirs, sizeof(theirs)) != MPL_SUCCESS)
-		snprintf(theirs, sizeof(theirs), "none");
-	if (strcmp(theirs, ours) != 0)
+	mpi_errno = MPID_nem_glex_settings_of(MPID_nem_glex.pg, 0, theirs);
+	if (mpi_errno == MPI_SUCCESS && strcmp(theirs, ours) != 0)
 		mpi_errno = MPID_nem_glex_differs(theirs, ours);
-fn_exit:
-	MPL_free(bc);
 	return mpi_errno;
-fn_fail:
-	goto fn_exit;
+}
+
+/* In a group all are alike.  So all ranks of the communicator come to the same answer. */
+int MPID_nem_glex_same_in(MPIR_Comm *comm)
+{
+	const MPIDI_PG_t *last = MPID_nem_glex.pg;
+	char theirs[MPID_NEM_GLEX_SETTINGS_MAX], ours[MPID_NEM_GLEX_SETTINGS_MAX];
+	int i;
+
+	MPID_nem_glex_coll_settings(ours);
+	for (i = 0; i < comm->remote_size; i++) {
+		MPIDI_VC_t *vc;
+
+		MPIDI_Comm_get_vc(comm, i, &vc);
+		if (vc->pg == last || vc->pg == MPID_nem_glex.pg)
+			continue;
+		last = vc->pg;
+		if (!last || MPID_nem_glex_settings_of(vc->pg, vc->pg_rank, theirs) != MPI_SUCCESS ||
+		    strcmp(theirs, ours) != 0)
+			return 0;
+	}
+	return 1;
 }
 
 int MPID_nem_glex_same_init(void)

@@ -9,6 +9,8 @@
  *                |                                                               |
  *             READY <--- yes                                            no ---> NEVER
  *
+ *   LATER ---> NEVER, which all know: groups of processes share it that were told otherwise (glex_same.c)
+ *
  * The schedule is one for all ranks, whatever their calls are: who blocks waits for it, who does not finds his
  * operations behind it in the queue.
  *
@@ -78,6 +80,10 @@ int MPID_nem_glex_tree_at(MPIR_Comm *comm, struct MPID_nem_glex_tree **tree_p)
 		tree->rank = comm->rank;
 		tree->comm = comm;
 		comm->dev.ch.netmod_priv = tree;
+		if (!MPID_nem_glex_same_in(comm)) {
+			tree->state = MPID_NEM_GLEX_TREE_NEVER;
+			tree->is_known = 1;
+		}
 	}
 fn_fail:
 	*tree_p = tree;

@@ -14,6 +14,7 @@ compile_mpi coll "$src/test/mpi/coll.c"
 compile_mpi coll_ahead "$src/test/mpi/coll_ahead.c" "$src/test/lib/seccomp.c"
 compile_mpi coll_death "$src/test/mpi/coll_death.c"
 compile_mpi coll_late "$src/test/mpi/coll_late.c"
+compile_mpi coll_merged "$src/test/mpi/coll_merged.c"
 compile_mpi coll_refused "$src/test/mpi/coll_refused.c"
 compile_mpi coll_revoke "$src/test/mpi/coll_revoke.c"
 compile_mpi coll_soak "$src/test/mpi/coll_soak.c"
@@ -53,6 +54,16 @@ timeout -k 5 30 "$GLEX_PREFIX/bin/mpiexec" -n 1 "$work/bin/coll" 1 2 : -n 1 -env
 	>"$work/out" 2>"$work/err"
 [ $? != 124 ] && grep -q 'rank 1 has .*,5,.*give all ranks the same' "$work/err" "$work/out"
 result $? "ranks with different settings are refused, and told which"
+
+# merged SETTING "YES|NO" WHAT: whether the NICs have run any
+merged() {
+	mpirun_ 2 "$work/bin/coll_merged" "$1" >"$work/out" 2>"$work/err" && says ok out && [ ! -s "$work/err" ] &&
+		if [ "$2" = YES ]; then grep -q 'reductions [1-9]' "$work/out"; else says "reductions 0" out; fi
+	result $? "$3"
+}
+merged NOTHING=1 YES "with ranks of another group of processes, the NICs run them too"
+merged GLEX_MPI_COLL_AFTER=9 NO "and MPICH does if that has other settings"
+merged GLEX_MPI_COLL=off NO "and if it has the NICs run none"
 
 timeout -k 5 100 sh "$src/test/bench/coll_compare.sh" --prefix "$GLEX_PREFIX" -n 2,3 -r 1 --time 1 >"$work/out" 2>"$work/err" &&
 	[ ! -s "$work/err" ] &&
