@@ -81,7 +81,7 @@ glex_ret_t MPID_nem_glex_longs_step(struct MPID_nem_glex_tree *tree, struct MPID
 glex_ret_t MPID_nem_glex_longs_stepped(struct MPID_nem_glex_op *op, glex_ret_t ret);
 void MPID_nem_glex_longs_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret);
 
-/* A collective by MPICH's schedules, where all of a communicator's take this way, one after the other. */
+/* A schedule for what MPICH is to do for a tree: of one communicator's, each begins when the one before has ended. */
 int MPID_nem_glex_sched_new(MPIR_Sched_t *sched_p);
 
 #endif /* MPID_NEM_GLEX_COLL_H */

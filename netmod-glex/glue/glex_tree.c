@@ -244,6 +244,8 @@ int MPID_nem_glex_tree_build(struct MPID_nem_glex_tree *tree)
 fn_exit:
 	return mpi_errno;
 fn_fail:
+	if (sched)
+		tree->build = NULL; /* not freed: receives into it may have been posted */
 	MPID_nem_glex_build_end(tree, mpi_errno, 0);
 	goto fn_exit;
 }
@@ -251,8 +253,8 @@ fn_fail:
 /* ---- what is long ---------------------------------------------------------- */
 
 /*
- * Where it is put: in memory that is reached by the fewest, for what is in a file's mapping is never made shared.  A
- * value, so that it is there and not behind.
+ * Where it is put: in memory that is reached by the fewest, for a file's mapping is never made shared.  The
+ * value puts them into that of the library, not into the zeroed memory behind it.
  */
 static struct MPID_nem_glex_probe {
 	uint64_t word[2];

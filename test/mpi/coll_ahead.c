@@ -9,7 +9,6 @@
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "helper.h"
@@ -186,25 +185,6 @@ static void meet(MPI_Comm comm)
 		for (int len = 1; len <= MOST; len = len * 10)
 			MPI_Sendrecv(calls[0].bytes, len, MPI_BYTE, (rank + i) % ranks, 0, calls[1].bytes, len,
 				     MPI_BYTE, (rank + ranks - i) % ranks, 0, comm, MPI_STATUS_IGNORE);
-}
-
-/* No descriptor is left to this process; or it has them back. */
-static void starve(int on)
-{
-	static struct rlimit limit;
-	struct rlimit none;
-	int fd;
-
-	if (!on) {
-		setrlimit(RLIMIT_NOFILE, &limit);
-		return;
-	}
-	fd = dup(0);
-	close(fd);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	none = limit;
-	none.rlim_cur = (rlim_t)fd;
-	setrlimit(RLIMIT_NOFILE, &none);
 }
 
 int main(int argc, char **argv)

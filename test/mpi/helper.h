@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* Ends the job unless ok. */
 static inline void check(int ok, const char *what)
@@ -35,6 +37,25 @@ static inline unsigned long long counted(const char *wanted)
 	MPI_T_pvar_handle_free(session, &handle);
 	MPI_T_pvar_session_free(&session);
 	return value;
+}
+
+/* No descriptor is left to this process; or it has them back. */
+static inline void starve(int on)
+{
+	static struct rlimit limit;
+	struct rlimit none;
+	int fd;
+
+	if (!on) {
+		setrlimit(RLIMIT_NOFILE, &limit);
+		return;
+	}
+	fd = dup(0);
+	close(fd);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = (rlim_t)fd;
+	setrlimit(RLIMIT_NOFILE, &none);
 }
 
 #endif /* GLEX_TEST_MPI_HELPER_H */
