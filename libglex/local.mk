@@ -62,6 +62,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h \
 	libglex/src/backend/nic/quota.c \
 	libglex/src/backend/nic/now.c \
+	libglex/src/backend/nic/stream.c \
 	libglex/src/backend/nic/post.c \
 	libglex/src/backend/nic/queue.c \
 	libglex/src/backend/nic/quiet.h \

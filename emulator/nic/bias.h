@@ -77,20 +77,33 @@ static inline uint64_t emu_ring_tail(const struct emu_ring *ring)
 	return atomic_load_explicit(&ring->ctl->tail, memory_order_acquire); /* BIAS-A1 */
 }
 
+/* True if the ring is its own and has room for what it claims next: *lead_p, an index that may be over 2^32. */
+static inline bool emu_ring_is_own(const struct emu_ring *ring, const struct emu_bias *bias, uint64_t *lead_p)
+{
+	struct emu_ring_ctl *ctl = ring->ctl;
+	uint32_t seen = atomic_load_explicit(&ctl->head_seen, memory_order_acquire); /* RING-A3 */
+
+	*lead_p = atomic_load_explicit(&ctl->lead, memory_order_relaxed); /* relaxed: only its owner writes it */
+	return bias->word && emu_ring_tail(ring) == bias->word && emu_low(*lead_p) - seen <= ring->mask;
+}
+
+/* Claims that.  False: it may not count, ask emu_ring_claim_revoked with lead + 1. */
+static inline bool emu_ring_claim_own(const struct emu_ring *ring, const struct emu_bias *bias, uint64_t lead)
+{
+	atomic_store_explicit(&ring->ctl->lead, lead + 1, memory_order_release); /* BIAS-R4 */
+	__asm__ __volatile__("" : : : "memory"); /* what the processor does membarrier sees to */
+	return emu_ring_tail(ring) == bias->word;
+}
+
 /* As emu_ring_claim.  NULL also where a ring could not be taken away. */
 static inline void *emu_ring_claim_as(const struct emu_ring *ring, uint32_t session, struct emu_bias *bias,
 				      uint32_t *index_p)
 {
-	struct emu_ring_ctl *ctl = ring->ctl;
-	uint32_t seen = atomic_load_explicit(&ctl->head_seen, memory_order_acquire); /* RING-A3 */
-	uint64_t lead = atomic_load_explicit(&ctl->lead, memory_order_relaxed); /* relaxed: only its owner writes it */
-	uint64_t word = bias->word;
+	uint64_t lead;
 
-	if (!word || emu_ring_tail(ring) != word || emu_low(lead) - seen > ring->mask)
+	if (!emu_ring_is_own(ring, bias, &lead))
 		return emu_ring_claim_unusual(ring, session, bias, index_p);
-	atomic_store_explicit(&ctl->lead, lead + 1, memory_order_release); /* BIAS-R4 */
-	__asm__ __volatile__("" : : : "memory"); /* what the processor does membarrier sees to */
-	if (emu_ring_tail(ring) != word)
+	if (!emu_ring_claim_own(ring, bias, lead))
 		return emu_ring_claim_revoked(ring, session, lead + 1, index_p);
 	*index_p = emu_low(lead);
 	return emu_ring_slot(ring, *index_p);

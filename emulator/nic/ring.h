@@ -52,6 +52,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "emulator/abi/shm_layout.h"
 
@@ -164,6 +165,21 @@ static inline void *emu_ring_claim(const struct emu_ring *ring, uint32_t session
 static inline void emu_ring_publish(void *slot, uint32_t index)
 {
 	atomic_store_explicit(emu_ring_seq(slot), index + 1, memory_order_release); /* RING-R1 */
+}
+
+typedef uint64_t __attribute__((may_alias)) emu_ring_word;
+
+/* The same of a slot in which flags and 16 bits more follow seq: all three by one store, see fast.h. */
+static inline void emu_ring_publish_with(void *slot, uint32_t index, uint16_t flags, uint16_t more)
+{
+	const struct {
+		uint32_t seq;
+		uint16_t flags, more;
+	} head = {index + 1, flags, more};
+	uint64_t word;
+
+	memcpy(&word, &head, sizeof word);
+	__atomic_store_n((emu_ring_word *)slot, word, __ATOMIC_RELEASE); /* RING-R1 */
 }
 
 /* The slot of index if it has been published, else NULL. */

@@ -273,37 +273,32 @@ PERF_INLINE void perf_progress(struct perf_side *s)
 	atomic_store_explicit(mine, n + 1, memory_order_relaxed); /* relaxed: it only feeds the watchdog */
 }
 
+/* No store of this may stand between two messages, so what waits is told the time only if it comes to that. */
+#define PERF_POST(call, s, req)                                                                                        \
+	do {                                                                                                           \
+		glex_ret_t ret_ = call((s)->ep, req, NULL);                                                            \
+		if (__builtin_expect(ret_ != GLEX_SUCCESS, 0)) {                                                       \
+			uint64_t since_ = 0;                                                                           \
+			while (ret_ == GLEX_BUSY && perf_busy_wait(s, &since_))                                        \
+				ret_ = call((s)->ep, req, NULL);                                                       \
+			if (ret_ != GLEX_SUCCESS)                                                                      \
+				perf_fail_ret(s, #call, ret_);                                                         \
+		}                                                                                                      \
+	} while (0)
+
 PERF_INLINE void perf_put(struct perf_side *s, struct glex_rdma_req *req)
 {
-	uint64_t since = 0;
-	glex_ret_t ret;
-
-	while ((ret = glex_rdma(s->ep, req, NULL)) == GLEX_BUSY && perf_busy_wait(s, &since))
-		;
-	if (__builtin_expect(ret != GLEX_SUCCESS, 0))
-		perf_fail_ret(s, "glex_rdma", ret);
+	PERF_POST(glex_rdma, s, req);
 }
 
 PERF_INLINE void perf_imm_put(struct perf_side *s, struct glex_imm_rdma_req *req)
 {
-	uint64_t since = 0;
-	glex_ret_t ret;
-
-	while ((ret = glex_imm_rdma(s->ep, req, NULL)) == GLEX_BUSY && perf_busy_wait(s, &since))
-		;
-	if (__builtin_expect(ret != GLEX_SUCCESS, 0))
-		perf_fail_ret(s, "glex_imm_rdma", ret);
+	PERF_POST(glex_imm_rdma, s, req);
 }
 
 PERF_INLINE void perf_send_mp(struct perf_side *s, struct glex_imm_mp_req *req)
 {
-	uint64_t since = 0;
-	glex_ret_t ret;
-
-	while ((ret = glex_send_imm_mp(s->ep, req, NULL)) == GLEX_BUSY && perf_busy_wait(s, &since))
-		;
-	if (__builtin_expect(ret != GLEX_SUCCESS, 0))
-		perf_fail_ret(s, "glex_send_imm_mp", ret);
+	PERF_POST(glex_send_imm_mp, s, req);
 }
 
 /*

@@ -294,17 +294,30 @@ END_TEST
 
 /* ---- bytes and events ---------------------------------------------------- */
 
-START_TEST(copy_quiet__every_length__those_bytes_and_no_others)
+static void check_filled(const struct emu_mp_slot *slot, uint32_t len)
 {
-	unsigned char to[EMU_MP_DATA + 2];
+	ck_assert_uint_eq(atomic_load(&slot->seq), 41 + len);
+	ck_assert_uint_eq(slot->flags, 0);
+	ck_assert_uint_eq(slot->len, len);
+	ck_assert_uint_eq(slot->src, 0x1122334455667788);
+	ck_assert_mem_eq(slot->data, ours.memory + 3, len);
+	for (uint32_t i = len; i < EMU_MP_DATA; i++)
+		UNIT_CHECK(slot->data[i] == 0xee);
+}
+
+START_TEST(fill_mp__every_length__those_bytes_and_no_others)
+{
+	struct emu_mp_slot slot;
 
 	for (uint32_t len = 0; len <= EMU_MP_DATA; len++) {
-		memset(to, 0, sizeof(to));
-		emu_copy_quiet(to + 1, ours.memory + 3, len);
-		ck_assert_mem_eq(to + 1, ours.memory + 3, len);
-		ck_assert_uint_eq(to[0], 0);
-		for (uint32_t i = len + 1; i < sizeof(to); i++)
-			UNIT_CHECK(to[i] == 0);
+		memset(&slot, 0xee, sizeof(slot));
+		emu_fill_mp(&slot, 40 + len, 0x1122334455667788, len ? ours.memory + 3 : NULL, len);
+		check_filled(&slot, len);
+	}
+	for (uint32_t len = 8; len <= EMU_MP_DATA; len += 8) {
+		memset(&slot, 0xee, sizeof(slot));
+		emu_fill_mp_words(&slot, 40 + len, 0x1122334455667788, ours.memory + 3, len);
+		check_filled(&slot, len);
 	}
 }
 END_TEST
@@ -376,7 +389,7 @@ int main(void)
 	tcase_add_test(regions, move_away__either_direction__moved_and_counted);
 	suite_add_tcase(suite, regions);
 	tcase_add_checked_fixture(bytes, setup_known, teardown);
-	tcase_add_test(bytes, copy_quiet__every_length__those_bytes_and_no_others);
+	tcase_add_test(bytes, fill_mp__every_length__those_bytes_and_no_others);
 	tcase_add_loop_test(bytes, put_data__any_length__data_then_event, 0, n);
 	tcase_add_loop_test(bytes, put_data__eq_full__data_in_place_and_loss_counted, 0, n);
 	tcase_add_loop_test(bytes, put_data__nobody_to_tell__only_data, 0, n);

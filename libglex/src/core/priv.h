@@ -108,8 +108,10 @@ struct glexi_ep {
 	glex_ep_addr_t addr;
 	struct glexi_lock post_lock;
 	/*
-	 * Where an answer to what was last received would go, once after each post: the
-	 * line is asked for as soon as something comes.  Never read or written through.
+	 * Where an answer to an answer would go, if one request was posted since
+	 * something came; itself if several were: who does not wait for answers shall
+	 * not pay for the hint, a store each time.  NULL: none was.  The line is asked
+	 * for as soon as something comes.  Never read or written through.
 	 */
 	_Atomic(const void *) answer;
 	struct glexi_queue mpq;

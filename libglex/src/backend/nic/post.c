@@ -28,8 +28,6 @@
 
 #define COLL_FLAGS ((int32_t)EMU_COLL_FLAGS)
 
-/* What the usual case knows about; FENCE asks for what is so anyway. */
-#define USUAL_FLAGS (GLEX_FLAG_FENCE | GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_REMOTE_EVT)
 #define QUIET_FLAGS GLEX_FLAG_FENCE
 
 /* ---- what a list may be ---------------------------------------------------- */
@@ -135,7 +133,7 @@ static void describe_mp(const struct glex_imm_mp_req *req, struct emu_desc *desc
 }
 
 /* What seldom happens to an MP: it came to nothing, or it is to interrupt. */
-static __attribute__((noinline, cold)) void end_mp(struct nic_ep *nep, const struct glex_imm_mp_req *req, int status)
+void nic_end_mp(struct nic_ep *nep, const struct glex_imm_mp_req *req, int status)
 {
 	struct emu_desc desc;
 
@@ -155,7 +153,7 @@ static void send_mp_here(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 
 	glexi_count(&nep->host.by->tx_mp, 1);
 	if (GLEXI_UNLIKELY(status != EMU_OK || req->flag & (int32_t)EMU_INTR_FLAGS))
-		end_mp(nep, req, status);
+		nic_end_mp(nep, req, status);
 }
 
 static void queue_mp(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
@@ -227,7 +225,7 @@ static __attribute__((noinline)) glex_ret_t post_mps(struct glexi_ep *ep, struct
 	return ret;
 }
 
-/* The usual case; false: nothing has happened. */
+/* Where a process has several threads, or a ring several senders; false: nothing has happened. */
 GLEXI_INLINE bool send_mp_usual(struct glexi_ep *ep, const struct glex_imm_mp_req *req)
 {
 	struct nic_ep *nep = ep->be;
@@ -241,20 +239,17 @@ GLEXI_INLINE bool send_mp_usual(struct glexi_ep *ep, const struct glex_imm_mp_re
 		status = emu_put_mp(&nep->host, to, ep->addr.v, req->data, req->len);
 		nic_expect_answer(ep, &to->mpq);
 		if (GLEXI_UNLIKELY(status != EMU_OK))
-			end_mp(nep, req, status);
+			nic_end_mp(nep, req, status);
 	}
 	glexi_unlock(&ep->post_lock, locked);
 	return to != NULL;
 }
 
-glex_ret_t nic_send_imm_mp(struct glex_ep *handle, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad)
+glex_ret_t nic_mp_aloud(struct glexi_ep *ep, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad)
 {
-	struct glexi_ep *ep = glexi_ep_of(handle);
-
 	if (GLEXI_UNLIKELY(!req))
 		return GLEX_INVALID_PARAM;
-	if (GLEXI_LIKELY(!req->next && !(req->flag & ~USUAL_FLAGS) && check_mp(req) == GLEX_SUCCESS &&
-			 send_mp_usual(ep, req)))
+	if (GLEXI_LIKELY(is_plain_mp(req) && send_mp_usual(ep, req)))
 		return GLEX_SUCCESS;
 	return post_mps(ep, req, bad);
 }

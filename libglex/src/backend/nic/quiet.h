@@ -36,13 +36,40 @@ GLEXI_INLINE void nic_take_event(uint64_t to[2], const glex_event_t *from, bool 
 /* What the other side answers will be answered in turn, and into this slot. */
 GLEXI_INLINE void nic_expect_answer_at(struct glexi_ep *ep, const void *slot)
 {
-	atomic_store_explicit(&ep->answer, slot, memory_order_relaxed); /* relaxed: a hint */
+	const void *answer = atomic_load_explicit(&ep->answer, memory_order_relaxed); /* relaxed: a hint */
+
+	if (!answer)
+		atomic_store_explicit(&ep->answer, slot, memory_order_relaxed); /* relaxed: a hint */
+	else if (answer != &ep->answer)
+		atomic_store_explicit(&ep->answer, &ep->answer, memory_order_relaxed); /* relaxed: a hint */
+}
+
+/* Several were posted: it would do nothing. */
+GLEXI_INLINE bool nic_expects_no_answer(struct glexi_ep *ep)
+{
+	return atomic_load_explicit(&ep->answer, memory_order_relaxed) == &ep->answer; /* relaxed: a hint */
 }
 
 GLEXI_INLINE void nic_expect_answer(struct glexi_ep *ep, const struct emu_ring *ring)
 {
 	nic_expect_answer_at(ep, emu_ring_next(ring));
 }
+
+/* ---- mini-packets (stream.c) ------------------------------------------------ */
+
+/* What the usual case knows about; FENCE asks for what is so anyway. */
+#define USUAL_FLAGS (GLEX_FLAG_FENCE | GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_REMOTE_EVT)
+
+/* One, and nothing unusual is wanted of it. */
+GLEXI_INLINE bool is_plain_mp(const struct glex_imm_mp_req *req)
+{
+	return req && !req->next && !(req->flag & ~USUAL_FLAGS) && req->len <= EMU_MP_DATA && (req->data || !req->len);
+}
+
+/* Any list, by any endpoint; and what seldom happens to one that was sent: it came to nothing, or it is to interrupt. */
+__attribute__((noinline)) glex_ret_t nic_mp_aloud(struct glexi_ep *ep, struct glex_imm_mp_req *req,
+						  struct glex_imm_mp_req **bad);
+__attribute__((noinline, cold)) void nic_end_mp(struct nic_ep *nep, const struct glex_imm_mp_req *req, int status);
 
 /* ---- the beaten track ------------------------------------------------------ */
 
