@@ -39,13 +39,14 @@ static inline __attribute__((always_inline)) void copy_last(unsigned char *dst, 
 #define POLLED_MAX 0u
 #endif
 
-static void copy_libc(unsigned char *dst, const unsigned char *src, uint64_t len)
+static int copy_libc(unsigned char *dst, const unsigned char *src, uint64_t len)
 {
 	if (len <= POLLED_MAX)
 		emu_copy_unwatched(dst, src, len - 8);
 	else
 		memcpy(dst, src, len - 8);
 	copy_last(dst + len - 8, src + len - 8);
+	return 0;
 }
 
 #if defined(__x86_64__)
@@ -120,8 +121,8 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 	} while (0)
 
 #define VECTOR_COPY(name, isa, vec)                                                                                    \
-	__attribute__((target(isa), aligned(64))) static void name(unsigned char *dst, const unsigned char *src,       \
-								   uint64_t len)                                       \
+	__attribute__((target(isa), aligned(64))) static int name(unsigned char *dst, const unsigned char *src,        \
+								  uint64_t len)                                        \
 	{                                                                                                              \
 		const uint64_t v = sizeof(vec), skip = v - (uintptr_t)dst % v;                                         \
                                                                                                                        \
@@ -130,7 +131,7 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 				COPY8(vec);                                                                            \
 			COPY7(vec);                                                                                    \
 			copy_rest(dst, src, v - 8);                                                                    \
-			return;                                                                                        \
+			return 0;                                                                                      \
 		}                                                                                                      \
 		STORE(vec, 0, LOAD(vec, 0));                                                                           \
 		len -= 8;                                                                                              \
@@ -139,6 +140,7 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 		for (; len >= v; len -= v)                                                                             \
 			COPY1(vec);                                                                                    \
 		copy_rest(dst, src, len);                                                                              \
+		return 0;                                                                                              \
 	}
 
 VECTOR_COPY(copy_avx2, "avx2", v32)
@@ -149,14 +151,15 @@ void emu_copy_unwatched(void *dst, const void *src, uint64_t len)
 	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(len) : : "memory");
 }
 
-static void copy_movsb(unsigned char *dst, const unsigned char *src, uint64_t len)
+static int copy_movsb(unsigned char *dst, const unsigned char *src, uint64_t len)
 {
 	emu_copy_unwatched(dst, src, len - 8);
 	copy_last(dst + len - 8, src + len - 8);
+	return 0;
 }
 
 /* Whole lines past the cache, what lies before and after them as usual. */
-static void copy_stream(unsigned char *dst, const unsigned char *src, uint64_t len)
+static int copy_stream(unsigned char *dst, const unsigned char *src, uint64_t len)
 {
 	uint64_t head = -(uintptr_t)dst % 64;
 
@@ -175,6 +178,7 @@ static void copy_stream(unsigned char *dst, const unsigned char *src, uint64_t l
 	}
 	_mm_sfence(); /* they wait in buffers of their own: a store that follows would overtake them */
 	copy_rest(dst, src, len);
+	return 0;
 }
 
 bool emu_copier_works(enum emu_copier copier)

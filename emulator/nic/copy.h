@@ -56,8 +56,8 @@ void emu_copy_unwatched(void *dst, const void *src, uint64_t len);
 
 const char *emu_copier_name(enum emu_copier copier);
 
-/* One of them, as emu_copier_run calls it. */
-typedef void emu_copy_way(unsigned char *dst, const unsigned char *src, uint64_t len);
+/* One of them, as emu_copier_run calls it.  Always 0, so that who copies as the last thing can end in it. */
+typedef int emu_copy_way(unsigned char *dst, const unsigned char *src, uint64_t len);
 
 #define EMU_COPY_WAYS 8u /* more than there are: any number below is one */
 

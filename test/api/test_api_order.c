@@ -419,6 +419,56 @@ START_TEST(normal_endpoint__long_put__complete_though_the_poster_only_computes)
 }
 END_TEST
 
+/* ---- the same request again, for which the endpoint knows a shorter way -------------------------- */
+
+#define AGAIN 4096u
+
+/* PUTs of `len` bytes from offset `from` of one region to `to` of another, or of the same, four times each. */
+static void put_again(struct side *side, glex_mem_handle_t mh, unsigned char *there, uint32_t from, uint32_t to,
+		      uint32_t len)
+{
+	struct glex_rdma_req req = rdma_between(side, &side->card, GLEX_RDMA_TYPE_PUT, 0, len);
+	unsigned char expected[3 * AGAIN];
+
+	req.flag = 0;
+	req.rmt_mh = mh;
+	req.local_offset = from;
+	req.rmt_offset = to;
+	for (uint32_t turn = 0; turn < 4; turn++) {
+		for (uint32_t i = 0; i < sizeof(expected); i++)
+			side->buf[i] = (unsigned char)(i * 7 + turn + len);
+		if (there != side->buf)
+			memset(there, 0x5a, sizeof(expected));
+		memcpy(expected, there, sizeof(expected));
+		memmove(expected + to, side->buf + from, len);
+		OK(glex_rdma(side->ep, &req, NULL));
+		ck_assert_mem_eq(there, expected, sizeof(expected));
+	}
+}
+
+START_TEST(rdma__same_lengths_again__those_bytes_wherever_they_lie)
+{
+	static const uint32_t len[] = {8, 96, 136, 1000, 1024, 1027, 4096, 4096, 1024};
+	glex_mem_handle_t mh;
+	struct side side;
+	void *other;
+
+	side_open(&side, GLEX_EP_TYPE_FAST, sizeof(unsigned char[3 * AGAIN]), true);
+	OK(glex_alloc(side.dev, 3 * AGAIN, &other));
+	OK(glex_register_mem(side.ep, other, 3 * AGAIN, GLEX_MEM_READ | GLEX_MEM_WRITE, &mh));
+	for (uint32_t i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
+		put_again(&side, mh, other, 0, 0, len[i]);
+		put_again(&side, mh, other, 64, 4099, len[i]); /* ends where no word does */
+		put_again(&side, mh, other, 3, 4096, len[i]);
+		put_again(&side, side.card.mh, side.buf, 0, 512, len[i]); /* over itself, up and down */
+		put_again(&side, side.card.mh, side.buf, 512, 8, len[i]);
+	}
+	OK(glex_deregister_mem(side.ep, mh));
+	OK(glex_free(side.dev, other));
+	side_close(&side);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("order");
@@ -430,6 +480,7 @@ int main(void)
 	tcase_add_loop_test(tc, order__target_polls_the_trailing_word__all_bytes_before_are_there, 0, 2 * KINDS);
 	tcase_add_loop_test(tc, fence__put_of_what_a_get_fetched__sends_the_new_value, 0, KINDS);
 	tcase_add_test(tc, queue_of_one_sender__another_without_membarrier_comes__both_go_on);
+	tcase_add_test(tc, rdma__same_lengths_again__those_bytes_wherever_they_lie);
 	tcase_add_loop_test(tc, normal_endpoint__long_put__complete_though_the_poster_only_computes, 0, 4);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);

@@ -278,6 +278,25 @@ void nic_track_lay(struct nic_track *track, struct emu_vport *to, uint64_t addr,
 	track->addr = addr;
 	track->key = remote->key;
 	track->access = remote->access;
+	track->way_len = 0;
+	track->apart = local && (remote->base + remote->len <= local->base || local->base + local->len <= remote->base);
+}
+
+glex_ret_t nic_track_copy(struct nic_ep *nep, unsigned char *dst, const unsigned char *src, uint64_t len)
+{
+	struct emu_engine *engine = nep->host.engine;
+	struct nic_track *track = &nep->track;
+	uint64_t picks, stream_from;
+
+	emu_copy_short(&nep->host, dst, src, len);
+	if (len > EMU_SHORT && track->apart && nep->host.way[0]) {
+		picks = atomic_load_explicit(&engine->copiers, memory_order_relaxed); /* relaxed: any will do */
+		stream_from = atomic_load_explicit(&engine->stream_from, memory_order_relaxed); /* relaxed: the same */
+		track->way = nep->host.way[emu_copier_for(picks, stream_from, len) % EMU_COPY_WAYS];
+		track->way_len = len;
+		track->way_for = picks;
+	}
+	return GLEX_SUCCESS;
 }
 
 /* ---- immediate PUT ---------------------------------------------------------- */
@@ -721,5 +740,5 @@ glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct gl
 	if (!req || req->next || req->flag & ~QUIET_FLAGS || (unsigned)req->type > GLEX_RDMA_TYPE_GET || !req->len ||
 	    req->len > EMU_RDMA_DATA)
 		return rdma_aloud(ep, req, bad);
-	return rdma_track(ep, req) ? GLEX_SUCCESS : rdma_off_track(ep, req, bad);
+	return rdma_track_leads(ep, req) ? rdma_along(ep->be, req) : rdma_off_track(ep, req, bad);
 }

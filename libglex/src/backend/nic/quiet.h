@@ -83,7 +83,8 @@ GLEXI_INLINE bool track_end_fits(const struct nic_track_end *end, uint64_t handl
 GLEXI_INLINE bool track_leads(const struct nic_track *track, uint64_t addr, uint64_t handle, uint32_t offset,
 			      uint32_t len, uint32_t key, uint32_t access)
 {
-	return track->addr == addr && track->key == key && (track->access & access) && handle != 0 &&
+	/* Where no track is there is no access either: what is laid has a handle, and a `valid` to look at. */
+	return track->addr == addr && track->key == key && (track->access & access) &&
 	       track_end_fits(&track->remote, handle, offset, len) &&
 	       /* relaxed: as in emu_is_open */
 	       atomic_load_explicit(track->state, memory_order_relaxed) == EMU_PORT_OPEN;
@@ -126,17 +127,23 @@ GLEXI_INLINE void put_imm_counted(struct nic_ep *nep, const struct glex_imm_rdma
 	emu_copy_short(&nep->host, base + req->rmt_offset, req->data, req->len);
 }
 
+GLEXI_INLINE void count_rdma(struct nic_ep *nep, bool put, uint64_t len)
+{
+	struct emu_port_counters *by = nep->host.by;
+
+	glexi_count(put ? &by->tx_put : &by->tx_get, 1);
+	glexi_count(&by->tx_bytes, len);
+	glexi_count(&by->by_map, 1);
+}
+
 GLEXI_INLINE void rdma_counted(struct nic_ep *nep, const struct glex_rdma_req *req, unsigned char *there,
 			       unsigned char *here)
 {
-	struct emu_port_counters *by = nep->host.by;
 	bool put = req->type == GLEX_RDMA_TYPE_PUT;
 
 	there += req->rmt_offset;
 	here += req->local_offset;
-	glexi_count(put ? &by->tx_put : &by->tx_get, 1);
-	glexi_count(&by->tx_bytes, req->len);
-	glexi_count(&by->by_map, 1);
+	count_rdma(nep, put, req->len);
 	emu_copy_short(&nep->host, put ? there : here, put ? here : there, req->len);
 }
 
@@ -176,19 +183,40 @@ GLEXI_INLINE bool put_imm_quiet(struct glexi_ep *ep, const struct glex_imm_rdma_
 	return true;
 }
 
-/* A PUT or GET on the track; false: nothing has happened. */
-GLEXI_INLINE bool rdma_track(struct glexi_ep *ep, const struct glex_rdma_req *req)
+/* A PUT or GET is on the track. */
+GLEXI_INLINE bool rdma_track_leads(const struct glexi_ep *ep, const struct glex_rdma_req *req)
 {
 	uint32_t access = req->type == GLEX_RDMA_TYPE_PUT ? GLEX_MEM_WRITE : GLEX_MEM_READ;
-	struct nic_ep *nep = ep->be;
+	const struct nic_ep *nep = ep->be;
 
-	if (!is_quiet(ep) ||
-	    !track_leads(&nep->track, req->rmt_ep_addr.v, req->rmt_mh.v, req->rmt_offset, req->len, req->rmt_key,
-			 access) ||
-	    !track_end_fits(&nep->track.local, req->local_mh.v, req->local_offset, req->len))
-		return false;
-	rdma_counted(nep, req, nep->track.remote.base, nep->track.local.base);
-	return true;
+	return is_quiet(ep) &&
+	       track_leads(&nep->track, req->rmt_ep_addr.v, req->rmt_mh.v, req->rmt_offset, req->len, req->rmt_key,
+			   access) &&
+	       track_end_fits(&nep->track.local, req->local_mh.v, req->local_offset, req->len);
+}
+
+/* Copies between the two regions of the track, and finds the way of what is long; in post.c. */
+__attribute__((noinline)) glex_ret_t nic_track_copy(struct nic_ep *nep, unsigned char *dst, const unsigned char *src,
+						    uint64_t len);
+
+/*
+ * Then this is all of it.  A stream of PUTs of some KiB is as fast as little is done
+ * beside the copy, by the processor and in stores: one of the same length as before
+ * is not looked at closely, and its copier does the return.
+ */
+GLEXI_INLINE glex_ret_t rdma_along(struct nic_ep *nep, const struct glex_rdma_req *req)
+{
+	unsigned char *there = nep->track.remote.base + req->rmt_offset;
+	unsigned char *here = nep->track.local.base + req->local_offset;
+	bool put = req->type == GLEX_RDMA_TYPE_PUT;
+	unsigned char *dst = put ? there : here, *src = put ? here : there;
+	uint64_t picks = atomic_load_explicit(&nep->host.engine->copiers, memory_order_relaxed), /* relaxed: a hint */
+		len = req->len;
+
+	count_rdma(nep, put, len);
+	if (EMU_LIKELY(len == nep->track.way_len && picks == nep->track.way_for && ((uintptr_t)dst + len) % 8 == 0))
+		return (glex_ret_t)nep->track.way(dst, src, len);
+	return nic_track_copy(nep, dst, src, len);
 }
 
 /* The same where the other end is reached by attach; in post.c. */
