@@ -33,11 +33,14 @@ START_TEST(adopt__used_often__mapped_by_peers_and_bytes_are_the_same)
 	struct side side;
 
 	fill(room, LEN + 2 * PAGE, 7);
+	log_begin();
 	open_adopting(&side, "always");
 	strict = peer_start(helper_main, &mapper);
 	plain = peer_start(helper_main, &mover);
 	mh = make_hot(&side, base, LEN);
 	expect_filled(room, LEN + 2 * PAGE, 7);
+	ck_assert(is_logged("are in a shared mapping now"));
+	log_end();
 	ck_assert(!is_shared(base)); /* the first page is not whole */
 	ck_assert(is_shared(base + PAGE));
 	expect_reached(&strict, &side, mh, base, 3096, (uint32_t)(LEN - 2 * PAGE));
@@ -57,10 +60,14 @@ START_TEST(adopt__not_allowed__stays_private)
 	struct side side;
 
 	setenv("GLEX_MEM_MONITOR", "off", 1);
+	log_begin();
 	open_adopting(&side, _i ? "auto" : "never");
 	fill(base, LEN, 1);
 	make_hot(&side, base, LEN);
 	ck_assert(!is_shared(base));
+	ck_assert(
+		is_logged(_i ? "stay private: nothing tells before it changes" : "stay private: GLEX_ADOPT is never"));
+	log_end();
 	side_close(&side);
 }
 END_TEST

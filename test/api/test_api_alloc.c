@@ -16,7 +16,6 @@
 
 #define RW   (GLEX_MEM_READ | GLEX_MEM_WRITE)
 #define HUGE ((size_t)2 << 20)
-#define LOG  "/dev/shm/glex-alloc-log"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -74,29 +73,10 @@ static uint64_t counter(const struct side *side, int which)
 	return nic.counter[which];
 }
 
-/* One file a process, which keeps it open. */
 static void open_logging(struct side *side)
 {
-	static bool is_open;
-
-	if (!is_open)
-		unlink(LOG);
-	is_open = true;
-	setenv("GLEX_LOG_FILE", LOG, 1);
-	setenv("GLEX_LOG_LEVEL", "info", 1);
+	log_begin();
 	side_open(side, GLEX_EP_TYPE_FAST, 0, false);
-}
-
-/* The log holds this. */
-static bool is_logged(const char *what)
-{
-	static char text[1 << 16];
-	int log = open(LOG, O_RDONLY);
-	ssize_t n = read(log, text, sizeof(text) - 1);
-
-	close(log);
-	text[n > 0 ? n : 0] = '\0';
-	return strstr(text, what) != NULL;
 }
 
 static void expect_zero(const unsigned char *base, size_t len)
@@ -148,7 +128,7 @@ START_TEST(alloc_with__huge_pages_wished__has_them_or_says_why_not)
 		ck_assert(!units || is_logged(said));
 		side_close(&side);
 	}
-	unlink(LOG);
+	log_end();
 	let_go(&peer);
 }
 END_TEST
@@ -171,7 +151,7 @@ START_TEST(alloc_with__no_huge_pages_for_this_process__memory_all_the_same)
 	ck_assert_uint_eq(counter(&side, NOT_HUGE), before + 2);
 	ck_assert(is_logged("0 of 2 units of 2 MiB are huge pages: "));
 	OK(glex_free(side.dev, mem));
-	unlink(LOG);
+	log_end();
 	side_close(&side);
 }
 END_TEST
@@ -187,7 +167,7 @@ START_TEST(alloc_with__numa_node__memory_is_there_whatever_the_node)
 	OK(glex_alloc_with(side.dev, HUGE, &attr, &mem));
 	expect_zero(mem, HUGE);
 	ck_assert_int_eq(is_logged("is not of NUMA node 1023 in particular"), _i);
-	unlink(LOG);
+	log_end();
 	OK(glex_free(side.dev, mem));
 	side_close(&side);
 }

@@ -3,6 +3,7 @@
 #include "test/lib/side.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,36 @@ void own_job(const char *test)
 	snprintf(job, sizeof(job), "%s-%d", test, (int)getpid());
 	setenv("GLEX_JOB", job, 1);
 	unsetenv("GLEX_SOCKET");
+}
+
+static const char *log_path(void)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/glex-log-%d", (int)getpid());
+	return path;
+}
+
+void log_begin(void)
+{
+	setenv("GLEX_LOG_FILE", log_path(), 1);
+	setenv("GLEX_LOG_LEVEL", "info", 1);
+}
+
+bool is_logged(const char *what)
+{
+	static char text[1 << 16];
+	int log = open(log_path(), O_RDONLY);
+	ssize_t n = read(log, text, sizeof(text) - 1);
+
+	close(log);
+	text[n > 0 ? n : 0] = '\0';
+	return strstr(text, what) != NULL;
+}
+
+void log_end(void)
+{
+	unlink(log_path());
 }
 
 void side_open_as(struct side *side, struct glex_ep_attr *attr, size_t len, bool mapped)

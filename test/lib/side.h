@@ -73,6 +73,11 @@ struct side {
 	struct card card;
 };
 
+/* What the library says from info on goes to a file of this process; before anything is opened.  And: it holds this. */
+void log_begin(void);
+bool is_logged(const char *what);
+void log_end(void);
+
 /* Opens the device, creates an endpoint of this type; len bytes of memory, private or of glex_alloc; 0: none. */
 void side_open(struct side *side, enum glex_ep_type type, size_t len, bool mapped);
 

@@ -142,23 +142,27 @@ static bool is_watched(void)
 	return (glexi_memwatch_sees() & all) == all;
 }
 
-static bool may_adopt(void)
+/* NULL: it may be. */
+static const char *why_not(uint64_t len)
 {
-	int adopt = glexi_cfg()->adopt;
+	const struct glexi_cfg *cfg = glexi_cfg();
 
-	return adopt == GLEXI_ADOPT_ALWAYS || (adopt == GLEXI_ADOPT_AUTO && is_watched());
+	if (cfg->adopt == GLEXI_ADOPT_NEVER)
+		return "GLEX_ADOPT is never";
+	if (cfg->adopt != GLEXI_ADOPT_ALWAYS && !is_watched())
+		return "nothing tells before it changes, as libglex-memhooks.so or userfaultfd would";
+	return len < cfg->adopt_min ? "it is shorter than GLEX_ADOPT_MIN" : NULL;
 }
 
 /* The whole pages in [addr, end). */
 static bool adopt(struct nic_device *dev, uint64_t addr, uint64_t end)
 {
-	const char *why = NULL;
+	const char *why = why_not(end - addr);
 
-	if (!may_adopt() || end - addr < glexi_cfg()->adopt_min)
-		return false;
-	if (nic_adopt_range(dev, round_up(addr, PAGE), end / PAGE * PAGE, &why))
+	if (!why && nic_adopt_range(dev, round_up(addr, PAGE), end / PAGE * PAGE, &why))
 		return true;
-	glexi_info("memory used often is not adopted: %s", why);
+	glexi_info("%llu bytes at %#llx that are used often stay private: %s", (unsigned long long)(end - addr),
+		   (unsigned long long)addr, why);
 	return false;
 }
 
