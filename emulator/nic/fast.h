@@ -192,7 +192,10 @@ static inline int emu_put_mp(struct emu_host *host, struct emu_vport *to, uint64
 
 	if (!EMU_LIKELY(slot))
 		return emu_lost(&to->port->mpq, GLEX_ERR_STATUS_DEST_MPQ_FULL);
-	emu_fill_mp(slot, index, src, data, len);
+	if (len % 8 == 0 && len != 0)
+		emu_fill_mp_words(slot, index, src, data, len);
+	else
+		emu_fill_mp(slot, index, src, data, len);
 	emu_ring_bell(host, to->port);
 	return EMU_OK;
 }
