@@ -99,15 +99,13 @@ static unsigned char *host_map(struct emu_host *host, uint64_t map, bool write, 
 
 static enum emu_reach host_read(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len)
 {
-	(void)host;
-	return emu_attach_read(pid, here, there, len, glexi_cfg()->attach_chunk);
+	return emu_attach_read(pid, here, there, len, host->attach_chunk);
 }
 
 static enum emu_reach host_write(struct emu_host *host, uint32_t pid, const void *here, uint64_t there, uint64_t len,
 				 uint32_t tail)
 {
-	(void)host;
-	return emu_attach_write(pid, here, there, len, tail, glexi_cfg()->attach_chunk);
+	return emu_attach_write(pid, here, there, len, tail, host->attach_chunk);
 }
 
 static const struct emu_host_ops host_ops = {
@@ -338,6 +336,7 @@ int dma_start(struct glexd *glexd)
 		atomic_store_explicit(&glexd->engine->fences, 1, memory_order_seq_cst); /* relaxed: stronger */
 	glexd->host.bias.order = order_all;
 	glexd->host.ops = &host_ops;
+	glexd->host.attach_chunk = glexi_cfg()->attach_chunk;
 	glexd->host.engine = glexd->engine;
 	glexd->host.session = EMU_SESSION_GLEXD;
 	glexd->host.model = glexi_cfg()->model_atc == GLEXI_CFG_ATC_COUNT;

@@ -34,7 +34,7 @@ static struct iovec iov_at(uint64_t addr, uint64_t len)
 	return iov;
 }
 
-enum emu_reach emu_attach_read(uint32_t pid, void *here, uint64_t there, uint64_t len, uint64_t chunk)
+EMU_TOGETHER enum emu_reach emu_attach_read(uint32_t pid, void *here, uint64_t there, uint64_t len, uint64_t chunk)
 {
 	uint64_t done = 0;
 
@@ -51,8 +51,8 @@ enum emu_reach emu_attach_read(uint32_t pid, void *here, uint64_t there, uint64_
 	return EMU_REACH_OK;
 }
 
-enum emu_reach emu_attach_write(uint32_t pid, const void *here, uint64_t there, uint64_t len, uint32_t tail,
-				uint64_t chunk)
+EMU_TOGETHER enum emu_reach emu_attach_write(uint32_t pid, const void *here, uint64_t there, uint64_t len,
+					     uint32_t tail, uint64_t chunk)
 {
 	uint64_t done = 0;
 

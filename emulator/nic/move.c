@@ -310,8 +310,8 @@ enum emu_reach emu_move_to(struct emu_host *host, void *dst_, const struct emu_r
 	return reach;
 }
 
-enum emu_reach emu_move_away(struct emu_host *host, const struct emu_away *away, uint64_t offset, void *here,
-			     uint64_t len, bool put)
+EMU_TOGETHER enum emu_reach emu_move_away(struct emu_host *host, const struct emu_away *away, uint64_t offset,
+					  void *here, uint64_t len, bool put)
 {
 	glex_mem_handle_t mh = {.v = away->handle};
 	uint64_t there = away->addr + offset;

@@ -11,6 +11,13 @@
 #include "emulator/nic/mmt.h"
 #include "emulator/nic/vport.h"
 
+/*
+ * What a transfer by attach runs through stands together, apart from all else.  Where
+ * a system call leaves an empty translation cache behind (page tables of the kernel's
+ * own, and no tags), each page that is touched after it is walked for anew.
+ */
+#define EMU_TOGETHER __attribute__((hot))
+
 /* The result of reaching memory; the errno-like causes are the host's to log. */
 enum emu_reach { EMU_REACH_OK, EMU_REACH_GONE, EMU_REACH_FAULT, EMU_REACH_REFUSED };
 
@@ -81,6 +88,7 @@ struct emu_host {
 	struct emu_bias bias;  /* and so in MPQs and EQs */
 	unsigned char *bounce; /* for moves between two private memories of others; NULL: there is a smaller one */
 	uint64_t bounce_size;
+	uint64_t attach_chunk;	      /* what ops->read and write move by one call; 0: they may not */
 	struct emu_port_counters *by; /* counts the ways taken; may be NULL */
 	/*
 	 * 2 * EMU_KNOWN regions found before (fast.h), or NULL.  Who unmaps anything that

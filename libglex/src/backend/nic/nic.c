@@ -289,6 +289,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 	}
 	nep->dev = dev;
 	nep->host.ops = &nic_host_ops;
+	nep->host.attach_chunk = glexi_cfg()->mem_attach ? glexi_cfg()->attach_chunk : 0;
 	nep->host.engine = dev->engine;
 	nep->host.session = dev->welcome.session;
 	emu_copy_ways(nep->host.way);

@@ -539,36 +539,36 @@ void nic_peers_free(struct nic_device *dev)
 
 /* ---- private memory ------------------------------------------------------- */
 
-static enum emu_reach explain(enum emu_reach reach, uint32_t pid)
+static __attribute__((noinline, cold)) enum emu_reach explain(enum emu_reach reach, const char *why, uint32_t pid)
 {
 	if (reach == EMU_REACH_REFUSED)
 		glexi_error_once(pid,
 				 "cross-memory attach to pid %u refused: %s; a container or seccomp filter may forbid "
 				 "process_vm_readv: allow it (CAP_SYS_PTRACE), or use memory of glex_alloc",
-				 pid, strerror(errno));
+				 pid, why);
 	return reach;
 }
 
-static enum emu_reach host_read(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len)
+static EMU_TOGETHER enum emu_reach host_read(struct emu_host *host, uint32_t pid, void *here, uint64_t there,
+					     uint64_t len)
 {
-	const struct glexi_cfg *cfg = glexi_cfg();
+	enum emu_reach reach;
 
-	(void)host;
-	errno = EPERM;
-	return explain(cfg->mem_attach ? emu_attach_read(pid, here, there, len, cfg->attach_chunk) : EMU_REACH_REFUSED,
-		       pid);
+	if (!host->attach_chunk)
+		return explain(EMU_REACH_REFUSED, "GLEX_MEM_ATTACH forbids it", pid);
+	reach = emu_attach_read(pid, here, there, len, host->attach_chunk);
+	return EMU_LIKELY(reach == EMU_REACH_OK) ? reach : explain(reach, strerror(errno), pid);
 }
 
-static enum emu_reach host_write(struct emu_host *host, uint32_t pid, const void *here, uint64_t there, uint64_t len,
-				 uint32_t tail)
+static EMU_TOGETHER enum emu_reach host_write(struct emu_host *host, uint32_t pid, const void *here, uint64_t there,
+					      uint64_t len, uint32_t tail)
 {
-	const struct glexi_cfg *cfg = glexi_cfg();
+	enum emu_reach reach;
 
-	(void)host;
-	errno = EPERM;
-	return explain(cfg->mem_attach ? emu_attach_write(pid, here, there, len, tail, cfg->attach_chunk)
-				       : EMU_REACH_REFUSED,
-		       pid);
+	if (!host->attach_chunk)
+		return explain(EMU_REACH_REFUSED, "GLEX_MEM_ATTACH forbids it", pid);
+	reach = emu_attach_write(pid, here, there, len, tail, host->attach_chunk);
+	return EMU_LIKELY(reach == EMU_REACH_OK) ? reach : explain(reach, strerror(errno), pid);
 }
 
 const struct emu_host_ops nic_host_ops = {

@@ -663,8 +663,8 @@ GLEXI_INLINE void move_usual(struct glexi_ep *ep, struct emu_vport *to, const st
 	end_usual(ep, req, status);
 }
 
-bool nic_move_away(struct glexi_ep *ep, struct emu_vport *to, const struct glex_rdma_req *req,
-		   const struct emu_known *local)
+EMU_TOGETHER bool nic_move_away(struct glexi_ep *ep, struct emu_vport *to, const struct glex_rdma_req *req,
+				const struct emu_known *local)
 {
 	struct nic_ep *nep = ep->be;
 	bool put = req->type == GLEX_RDMA_TYPE_PUT;
@@ -727,13 +727,13 @@ static __attribute__((noinline)) glex_ret_t rdma_aloud(struct glexi_ep *ep, stru
 	return post_rdmas(ep, req, bad);
 }
 
-static __attribute__((noinline)) glex_ret_t rdma_off_track(struct glexi_ep *ep, struct glex_rdma_req *req,
-							   struct glex_rdma_req **bad)
+static EMU_TOGETHER __attribute__((noinline)) glex_ret_t rdma_off_track(struct glexi_ep *ep, struct glex_rdma_req *req,
+									struct glex_rdma_req **bad)
 {
 	return rdma_quiet(ep, req) ? GLEX_SUCCESS : rdma_aloud(ep, req, bad);
 }
 
-glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
+EMU_TOGETHER glex_ret_t nic_rdma(struct glex_ep *handle, struct glex_rdma_req *req, struct glex_rdma_req **bad)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 
