@@ -48,7 +48,8 @@ json=
 out=
 strict=0
 sizes="8 64 512 4096 32768 262144 1048576"
-bw_sizes=4K,16K,64K,256K,1M,4M
+short_sizes=4K,16K
+bw_sizes=64K,256K,1M,4M
 attach_sizes=64K,256K,1M,4M
 
 while [ $# -gt 0 ]; do
@@ -59,7 +60,8 @@ while [ $# -gt 0 ]; do
 	--quick)
 		rounds=2
 		sizes="8 4096 262144"
-		bw_sizes=4K,64K,1M
+		short_sizes=4K
+		bw_sizes=64K,1M
 		attach_sizes=64K,1M
 		continue
 		;;
@@ -300,6 +302,8 @@ measure()
 		done
 		progress "round $round of $rounds: rates and the rest"
 		rate_round "$round"
+		# A window is told and answered once, which takes as long as sixty copies of 4 KiB between distant cores.
+		ours "$round" -W 256 -t put_bw,get_bw,put_bibw -s "$short_sizes"
 		ours "$round" -t put_bw,get_bw,put_bibw -s "$bw_sizes"
 		ours "$round" -m malloc -t put_bw,get_bw -s "$attach_sizes"
 		ours "$round" -m huge -t put_bw,get_bw -s "$attach_sizes"
@@ -352,7 +356,7 @@ to_rows()
 	}
 	# A latency as a multiple of RAW; beside it what a bare line each way takes, and a bare queue.  Where the
 	# targets were set UCT took `others` RAW for the same; where it takes more, RAW, one line that both sides
-	# write, says less of what a message needs, and the target is as much higher.
+	# write, says less of what a message needs, and a target that is missed is as much higher.
 	function latency(what, test, must, aim, other_test, others,   per, theirs, mark) {
 		if (!has("alloc", test, 8, "ns")) {
 			missing(what, "<= " must, aim)
@@ -360,13 +364,23 @@ to_rows()
 		}
 		per = is["alloc", test, 8, "per_raw"]
 		theirs = has("uct", other_test, 8, "ns") ? is["uct", other_test, 8, "ns"] / is["alloc", test, 8, "raw"] : 0
-		if (theirs > others) {
+		if (per > must && theirs > others) {
 			must = sprintf("%.1f", must * theirs / others)
 			mark = "*"
 		}
 		row(what, sprintf("%.1f", is["alloc", test, 8, "ns"]), "ns",
 			sprintf("RAW %.0f, %.0f, %.0f", is["alloc", test, 8, "raw"], is["alloc", test, 8, "raw2"], is["alloc", test, 8, "ring"]),
 			sprintf("%.2f", per), "<= " must mark, aim, per <= must)
+	}
+	# Messages a second; UCT sent `others` million where the target was set.
+	function rate(what, test, must, aim, other_test, others,   figure, theirs, mark) {
+		figure = is["alloc", test, 8, "Mps"]
+		theirs = is["uct", other_test, 8, "Mps"]
+		if (figure != "" && figure < must && theirs != "" && theirs < others) {
+			must = sprintf("%.1f", must * theirs / others)
+			mark = "*"
+		}
+		number(what, figure, "M/s", ">=", must mark, aim, 1)
 	}
 	# A figure that must not exceed, or not fall below, a number.
 	function number(what, figure, unit, sign, must, aim, digits) {
@@ -375,7 +389,7 @@ to_rows()
 			return
 		}
 		row(what, sprintf("%." digits "f", figure), unit, "", "", sign " " must, aim,
-			sign == "<=" ? figure <= must : figure >= must)
+			sign == "<=" ? figure + 0 <= must + 0 : figure + 0 >= must + 0)
 	}
 	# Each size of a bandwidth against its limit.
 	function bandwidth(what, way, test, limit, must, aim,   list, n, i, ratio) {
@@ -429,7 +443,7 @@ to_rows()
 		latency("MP 8 B", "mp_lat", 1.5, 1.2, "am_lat", 1.3)
 		latency("PUT 8 B, polled", "put_poll_lat", 1.1, 0.9, "put_lat", 0.8)
 		number("GET 8 B, idle memory", is["alloc", "get_lat", 8, "ns"], "ns", "<=", 60, 30, 1)
-		number("MP rate", is["alloc", "mp_rate", 8, "Mps"], "M/s", ">=", 30, 80, 1)
+		rate("MP rate", "mp_rate", 30, 80, "am_bw", 20)
 		against("MP rate", "mp_rate", "uct", "am_bw", "am_bw", 8)
 		number("immediate PUT rate", is["alloc", "imm_put_rate", 8, "Mps"], "M/s", ">=", 40, 90, 1)
 		bandwidth("PUT mapped", "alloc", "put_bw", "memcpy", 0.8, 0.95)
@@ -478,12 +492,12 @@ print_table()
 	{
 		printf "%-42s %10s %-6s %17s %6s  %-8s %5s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8
 		missed += $8 != "met"
-		scaled += $6 ~ /[*]/
+		scaled += $6 ~ /[*]/ && $8 == "met"
 	}
 	END {
 		if (scaled)
-			print "* 1.5 RAW (1.1) where UCT takes 1.3 (0.8); it takes more here, and so may we"
-		printf "\n%d of %d rows met\n", NR - missed, NR
+			print "* the target is 1.5 RAW where UCT takes 1.3, 1.1 where it takes 0.8, 30 M/s where it sends 20: it is as much slower here"
+		printf "\n%d of %d rows met%s\n", NR - missed, NR, scaled ? ", " scaled " of them only as UCT is slower, too" : ""
 	}' "$work/rows"
 }
 
