@@ -17,10 +17,17 @@
  *
  * I1  A block's generation is odd while it is in use and changes at every take
  *     and put.  An event names it, so one that comes late or is made up changes nothing.
- * I2  The last free receive block goes only to a packet that is next in its
- *     stream.  That one will be delivered as soon as its GET is done, so the block
- *     comes back: packets that arrived early cannot lock the pool.
- * I3  Events never overflow: at most one of each kind is under way for each block.
+ * I2  The last free receive block goes only to who returns it without needing another:
+ *     a packet that is next in a stream which goes on, for it is delivered as soon as its
+ *     GET is done; or a piece of a get that cannot register its place (rndv.c), for that is
+ *     copied out of it.  What has overtaken others, or is behind a loan (lend.c, I4), may keep
+ *     its block until those have come: however many it keeps, the last one always
+ *     comes back, and both those packets and the loan come through it.
+ * I3  Packets and gets have turns with it.  A get that finds no block while none of its
+ *     kind has one is `hungry`: packets leave one more until it has had it.  One that has
+ *     one leaves the last to packets.  So neither keeps the other out for ever, not even
+ *     with two blocks in all; and of several gets the first in the list ends first.
+ * I4  Events never overflow: at most one of each kind is under way for each block.
  */
 #include "chan_priv.h"
 
@@ -165,9 +172,16 @@ int glexch_block_place(struct glexch_conn *conn, struct glexch_mp *mp, uint32_t 
 	return 1;
 }
 
+/* Its GET is all that it would wait for (I2). */
+static int glexch_block_is_next(const struct glexch_rx *rx)
+{
+	return rx->mp.hdr.seq == rx->conn->rx_seq && !rx->conn->paused;
+}
+
 /* The packet whose turn it is for a block (I2). */
 static struct glexch_rx **glexch_block_next(struct glexch *ch)
 {
+	uint32_t kept = ch->gets && ch->hungry; /* I3 */
 	struct glexch_rx **p;
 
 	for (p = &ch->wants; *p; p = &(*p)->wnext) {
@@ -175,9 +189,9 @@ static struct glexch_rx **glexch_block_next(struct glexch *ch)
 
 		if (!conn)
 			return p; /* needs none any more */
-		if (!conn->bound || !ch->rx.free)
+		if (!conn->bound || ch->rx.free <= kept)
 			continue; /* before its hello the key of the peer is not known */
-		if (ch->rx.free > 1 || (*p)->mp.hdr.seq == conn->rx_seq)
+		if (ch->rx.free > kept + 1 || glexch_block_is_next(*p))
 			return p;
 	}
 	return NULL;

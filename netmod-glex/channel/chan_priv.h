@@ -386,6 +386,8 @@ struct glexch {
 	struct glexch_connq runq;
 	struct glexch_conn *owing;
 	struct glexch_get *gets; /* not finished */
+	uint32_t get_blocks;	 /* receive blocks that pieces of them have */
+	int hungry;		 /* one of them waits for a block, and none has any: block.c, I3 */
 	struct glexch_borrowed *borrowed;
 	struct glexch_borrowed *lend_asks; /* waits for an answer */
 	uint32_t lend_todo;		   /* events to be posted */

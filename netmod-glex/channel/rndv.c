@@ -179,6 +179,27 @@ static uint32_t glexch_piece_find(struct glexch *ch)
 	return GLEXCH_NONE;
 }
 
+/* A receive block for a piece; not the last one, if another piece has one: block.c, I3. */
+static uint32_t glexch_piece_block(struct glexch *ch)
+{
+	if (ch->rx.free <= (ch->get_blocks != 0)) {
+		ch->hungry = !ch->get_blocks;
+		return GLEXCH_NONE;
+	}
+	ch->hungry = 0;
+	ch->get_blocks++;
+	return glexch_block_take(&ch->rx);
+}
+
+static void glexch_piece_put_block(struct glexch *ch, struct glexch_piece *piece)
+{
+	if (piece->block == GLEXCH_NONE)
+		return;
+	glexch_block_put(&ch->rx, piece->block);
+	ch->get_blocks--;
+	piece->block = GLEXCH_NONE;
+}
+
 /* Where the next n bytes go: the buffer, or a block.  Returns how many; 0: nowhere now. */
 static uint32_t glexch_get_place(struct glexch *ch, struct glexch_get *get, uint64_t n, struct glexch_piece *piece,
 				 struct glex_rdma_req *req)
@@ -190,19 +211,14 @@ static uint32_t glexch_get_place(struct glexch *ch, struct glexch_get *get, uint
 		req->local_offset = get->local.offset + (uint32_t)(get->pos % GLEXCH_REGION_BYTES);
 		return (uint32_t)(n < ch->max_rdma ? n : ch->max_rdma);
 	}
-	if (!get->refused || ch->rx.free < 2) /* the last block is spoken for: block.c */
+	if (!get->refused)
 		return 0;
-	piece->block = glexch_block_take(&ch->rx);
+	piece->block = glexch_piece_block(ch);
+	if (piece->block == GLEXCH_NONE)
+		return 0;
 	req->local_mh = ch->pool_mh;
 	req->local_offset = glexch_block_offset(ch, &ch->rx, piece->block);
 	return n < ch->block_size ? (uint32_t)n : ch->block_size;
-}
-
-static void glexch_piece_put_block(struct glexch *ch, struct glexch_piece *piece)
-{
-	if (piece->block != GLEXCH_NONE)
-		glexch_block_put(&ch->rx, piece->block);
-	piece->block = GLEXCH_NONE;
 }
 
 /* Posts the next piece.  0: there is none, or not now. */
@@ -375,6 +391,7 @@ void glexch_rndv_run(struct glexch *ch)
 	int posts = GLEXCH_POSTS_MAX;
 	struct glexch_get *get = ch->gets;
 
+	ch->hungry = 0; /* who still is will say so again */
 	while (get) {
 		if (!get->under_way && (get->failed || get->pos == get->len)) {
 			glexch_get_finish(ch, get);

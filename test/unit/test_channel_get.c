@@ -115,6 +115,55 @@ START_TEST(get__memory_table_full__goes_through_blocks)
 }
 END_TEST
 
+#define FLOODERS 3
+
+/* Some send blocks without end, more than there is room for: the GET has its turn, and so have they. */
+START_TEST(get__memory_table_full_and_blocks_without_end__both_go_on)
+{
+	static uint8_t src[50000], dst[50000];
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+	size_t before = 0, after = 0;
+
+	fake_reset((unsigned)_i);
+	fake.direct = _i < 4;
+	kit_many = 1;
+	for (int i = 0; i <= FLOODERS; i++)
+		start_proc(i, FLOODERS, 64, 4 + 2 * ((uint32_t)_i % 4));
+	for (int i = 1; i <= FLOODERS; i++) {
+		procs[i].main_end.tx_tag = procs[0].ends[i].rx_tag = (unsigned)(10 * i);
+		open_end(i, 0);
+		for (int k = 0; k < 200; k++)
+			send_message(&procs[i].main_end, 100);
+		settle(&procs[i].main_end, &procs[0].ends[i]);
+	}
+	fill(src, 9, 0, sizeof(src));
+	ck_assert_int_eq(glexch_expose(procs[1].ch, src, sizeof(src), 0, &region), GLEX_SUCCESS);
+	fake.regions_max = fake.regions;
+	ck_assert_ptr_nonnull(glexch_get(procs[0].ends[1].conn, dst, sizeof(dst), &region, on_got, &got));
+	for (int i = 1; i <= FLOODERS; i++)
+		before += procs[0].ends[i].received;
+	for (int n = 0; n < 5000 && !got.done; n++) {
+		for (int i = 1; i <= FLOODERS; i++)
+			while (procs[i].main_end.queued < procs[i].main_end.done + 20)
+				send_message(&procs[i].main_end, 4000);
+		step();
+	}
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_ALL);
+	ck_assert_mem_eq(src, dst, sizeof(src));
+	for (int i = 1; i <= FLOODERS; i++)
+		after += procs[0].ends[i].received;
+	ck_assert_uint_gt(after, before + 20000);
+	for (int i = 1; i <= FLOODERS; i++)
+		settle(&procs[i].main_end, &procs[0].ends[i]);
+	fake.regions_max = fake.regions + 1;
+	quiet(&procs[0]);
+	glexch_unexpose(procs[1].ch, sizeof(src), &region);
+	stop();
+}
+END_TEST
+
 START_TEST(get__private_memory_out_of_reach__connection_survives)
 {
 	uint8_t src[100], dst[100];
@@ -191,6 +240,7 @@ static TCase *get_case(void)
 	tcase_add_loop_test(tc, get__several_megabytes__arrive, 1, 4);
 	tcase_add_loop_test(tc, get_part__all_parts__make_the_whole, 1, 4);
 	tcase_add_loop_test(tc, get__memory_table_full__goes_through_blocks, 0, 8);
+	tcase_add_loop_test(tc, get__memory_table_full_and_blocks_without_end__both_go_on, 0, 12);
 	tcase_add_test(tc, get__private_memory_out_of_reach__connection_survives);
 	tcase_add_test(tc, expose__share_used_up__is_refused_unless_wanted);
 	tcase_add_test(tc, get__peer_dies__fails_once);

@@ -99,6 +99,75 @@ START_TEST(lend__memory_table_full_at_the_receiver__goes_through_blocks)
 }
 END_TEST
 
+/* Packets behind what is lent must not have all blocks that it is to come through: whatever overtook it. */
+static void through_few_blocks(unsigned seed, uint32_t blocks, enum glexch_mode mode)
+{
+	kit_params.mode = mode;
+	kit_params.er_max = mode == GLEXCH_MODE_SR ? 0 : 4;
+	start(seed, 64, blocks);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	for (int i = 0; i < 200; i++) /* which brings the grant of credits to its height */
+		send_message(a, 100);
+	settle(a, b);
+	many_steps(200);
+	for (int round = 0; round < 5; round++) {
+		for (unsigned n = fake_random(4); n; n--)
+			send_message(a, 4000);
+		ck_assert_int_eq(lend_message(a, 30000), 1);
+		fake.regions_max = fake.regions;
+		for (int i = 0; i < 12; i++)
+			send_message(a, 4000);
+		settle(a, b);
+		fake.regions_max = 256;
+	}
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+
+START_TEST(lend__memory_table_full_and_blocks_behind_it__both_arrive)
+{
+	through_few_blocks((unsigned)_i, 4 + 2 * ((uint32_t)_i % 7), GLEXCH_MODE_SR);
+}
+END_TEST
+
+START_TEST(lend__memory_table_full_and_a_ring_besides__both_arrive)
+{
+	through_few_blocks((unsigned)_i, 4 + 2 * ((uint32_t)_i % 7), GLEXCH_MODE_ER);
+}
+END_TEST
+
+/* Each stream stands still, and blocks of each lie behind it. */
+START_TEST(lend__memory_table_full_and_several_lend__all_arrive)
+{
+	int lenders = 2 + _i % 3;
+
+	fake_reset((unsigned)_i);
+	kit_many = 1;
+	for (int i = 0; i <= lenders; i++)
+		start_proc(i, 4, 64, 4 + 2 * ((uint32_t)_i / 3 % 3));
+	for (int i = 1; i <= lenders; i++) {
+		procs[i].main_end.tx_tag = procs[0].ends[i].rx_tag = (unsigned)(10 * i);
+		procs[0].ends[i].land_max = 3000 + fake_random(9000);
+		open_end(i, 0);
+		send_message(&procs[i].main_end, 10);
+		settle(&procs[i].main_end, &procs[0].ends[i]);
+	}
+	for (int i = 1; i <= lenders; i++)
+		ck_assert_int_eq(lend_message(&procs[i].main_end, 30000), 1);
+	fake.regions_max = fake.regions;
+	for (int k = 0; k < 12; k++)
+		for (int i = 1; i <= lenders; i++)
+			send_message(&procs[i].main_end, 4000);
+	for (int i = 1; i <= lenders; i++)
+		settle(&procs[i].main_end, &procs[0].ends[i]);
+	quiet(&procs[0]);
+	stop();
+}
+END_TEST
+
 START_TEST(lend__memory_table_full_at_the_sender__is_refused)
 {
 	connected(1, GLEXCH_MODE_SR);
@@ -319,6 +388,9 @@ int main(void)
 	tcase_add_loop_test(tc, lend__rings_besides__stream_is_in_order, 1, 40);
 	tcase_add_loop_test(tc, lend__queues_full__stream_is_in_order, 1, 20);
 	tcase_add_loop_test(tc, lend__memory_table_full_at_the_receiver__goes_through_blocks, 1, 4);
+	tcase_add_loop_test(tc, lend__memory_table_full_and_blocks_behind_it__both_arrive, 1, 50);
+	tcase_add_loop_test(tc, lend__memory_table_full_and_a_ring_besides__both_arrive, 1, 50);
+	tcase_add_loop_test(tc, lend__memory_table_full_and_several_lend__all_arrive, 1, 50);
 	tcase_add_test(tc, lend__memory_table_full_at_the_sender__is_refused);
 	tcase_add_test(tc, lend__more_than_can_be_lent__is_refused_until_some_is_back);
 	tcase_add_loop_test(tc, lend__owner_done__only_when_all_has_been_fetched, 1, 5);
