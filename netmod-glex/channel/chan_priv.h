@@ -583,6 +583,14 @@ static inline uint32_t glexch_er_starts(uint32_t lines)
 	return lines - glexch_er_tail(lines);
 }
 
+/* Stream bytes of a record that is one PUT, at most `wish`: it fits into the tail of a ring, on whichever line it begins. */
+static inline uint32_t glexch_er_whole(uint32_t lines, uint32_t wish)
+{
+	uint32_t most = (glexch_er_tail(lines) - 1) * GLEXCH_LINE - GLEXCH_ER_FRAME;
+
+	return most < wish ? most : wish;
+}
+
 /* As far as is known, half of the ring of the peer is written and not read. */
 static inline int glexch_er_is_half_full(const struct glexch_er *er)
 {

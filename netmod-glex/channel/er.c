@@ -531,8 +531,8 @@ static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 
 	if (glexch_er_is_brief(w))
 		return inl <= header;
-	if (inl > GLEXCH_ANSWER_MAX || kind > GLEXCH_ER_SPLIT)
-		return 0;
+	if (inl > glexch_er_whole(er->lines, GLEXCH_ANSWER_MAX) || kind > GLEXCH_ER_SPLIT)
+		return 0; /* else its mark may be looked for behind the ring */
 	if (kind == GLEXCH_ER_SPLIT)
 		return more <= header && more <= inl;
 	if (kind == GLEXCH_ER_PLAIN && inl && more) /* together they might leave the ring */

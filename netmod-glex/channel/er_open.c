@@ -125,14 +125,6 @@ static uint8_t *glexch_er_memory(struct glexch *ch, uint64_t bytes, glex_mem_han
 	return mem;
 }
 
-/* Stream bytes of a record that is one PUT, at most `wish`: it fits into the tail of a ring, on whichever line it begins. */
-static uint32_t glexch_er_whole(uint32_t lines, uint32_t wish)
-{
-	uint32_t most = (glexch_er_tail(lines) - 1) * GLEXCH_LINE - GLEXCH_ER_FRAME;
-
-	return most < wish ? most : wish;
-}
-
 /* How long rings and records are, by whether bytes of any memory can be PUT: a PUT of nothing into a ring of ours tells. */
 static void glexch_er_settle(struct glexch *ch, glex_mem_handle_t ring)
 {

@@ -5,6 +5,8 @@
 #include <glex_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define EPS	  16
 #define SLOTS	  4096u
@@ -480,13 +482,18 @@ glex_ret_t glex_query_ep(glex_ep_handle_t pub, struct glex_ep_attr *attr)
 	return GLEX_SUCCESS;
 }
 
-static void *allocated[REGIONS];
+/* What glex_alloc gives ends at a page that nobody may touch. */
+static struct {
+	void *addr;
+	uint8_t *pages;
+	uint64_t len; /* of all pages */
+} allocated[REGIONS];
 
 static int is_allocated(const void *addr)
 {
 	int i;
 
-	for (i = 0; i < REGIONS && allocated[i] != addr; i++)
+	for (i = 0; i < REGIONS && allocated[i].addr != addr; i++)
 		;
 	return i < REGIONS;
 }
@@ -592,14 +599,19 @@ glex_ret_t glex_config_uint(const char *name, uint64_t *value_p)
 
 glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
 {
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all = (len + page - 1) / page * page + page;
+	uint8_t *pages = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int i;
 
 	(void)dev;
-	*addr_p = calloc(1, len);
-	for (i = 0; allocated[i]; i++)
+	if (pages == MAP_FAILED || mprotect(pages + all - page, page, PROT_NONE) != 0)
+		return GLEX_NO_MEM_RESOURCE;
+	for (i = 0; allocated[i].addr; i++)
 		assert(i + 1 < REGIONS);
-	allocated[i] = *addr_p;
-	return *addr_p ? GLEX_SUCCESS : GLEX_NO_MEM_RESOURCE;
+	allocated[i].addr = *addr_p = pages + all - page - (len + 63) / 64 * 64;
+	allocated[i].pages = pages;
+	allocated[i].len = all;
+	return GLEX_SUCCESS;
 }
 
 glex_ret_t glex_free(glex_device_handle_t dev, void *addr)
@@ -609,10 +621,12 @@ glex_ret_t glex_free(glex_device_handle_t dev, void *addr)
 	(void)dev;
 	for (i = 0; i < REGIONS; i++)
 		assert(!regions[i].ep || regions[i].addr != addr);
-	for (i = 0; i < REGIONS; i++)
-		if (allocated[i] == addr)
-			allocated[i] = NULL;
-	free(addr);
+	for (i = 0; i < REGIONS; i++) {
+		if (allocated[i].addr != addr)
+			continue;
+		munmap(allocated[i].pages, allocated[i].len);
+		allocated[i].addr = NULL;
+	}
 	return GLEX_SUCCESS;
 }
 

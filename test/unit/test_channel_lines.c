@@ -3,6 +3,7 @@
  * test_channel_lines.c - the room in rings: what happens when they are full, and how lines come back.
  */
 #include "channel_kit.h"
+#include "netmod-glex/channel/chan_priv.h"
 
 START_TEST(ring__full__waits_for_lines)
 {
@@ -174,6 +175,62 @@ START_TEST(lines__sender_asleep__credit_mps_are_bounded)
 }
 END_TEST
 
+/* ---- what looks like a record ------------------------------------------------ */
+
+static void take_anything(struct glexch_conn *conn, void *buf, size_t len)
+{
+	(void)buf;
+	((struct end *)glexch_conn_user(conn))->received += len;
+}
+
+/* Bytes that are nothing but this word. */
+static void send_words(struct end *from, const struct end *to, uint64_t word, size_t len)
+{
+	uint64_t words[RING / 8];
+	struct iovec iov = {words, len};
+	struct glexch_cursor cur;
+
+	for (size_t i = 0; i < len / 8; i++)
+		words[i] = word;
+	from->sent += len;
+	glexch_cursor_init(&cur, &iov, 1);
+	while (cur.left) {
+		glexch_try(from->conn, &cur);
+		step();
+	}
+	settle(from, to);
+}
+
+/* What has been read looks like the header of what is expected: a number, and the length that its successor makes. */
+START_TEST(ring__short_and_full_of_integers__nothing_behind_it_is_read)
+{
+	struct glexch_ops ops = kit_ops;
+	struct end *a, *b;
+
+	ops.data = take_anything;
+	ops.packet = NULL;
+	ops.place = NULL;
+	kit_params.ops = &ops;
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	for (int n = 0; n < 60; n++) {
+		uint32_t seq =
+			(b->conn->rx_seq + 24u) & ~1u; /* when all lines are filled, and some records have followed */
+
+		for (size_t left = 2 * RING; left; left -= RING / 4)
+			send_words(a, b, seq | (uint64_t)(seq + 1) << 32, RING / 4);
+		ck_assert_uint_lt(b->conn->rx_seq, seq);
+		while (b->conn->rx_seq <= seq)
+			send_words(a, b, 0, 8);
+	}
+	ck_assert_uint_gt(b->conn->rx_seq, GLEXCH_ANSWER_MAX / 2);
+	ck_assert_int_eq(a->failed + b->failed, 0);
+	stop();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("channel_lines");
@@ -190,6 +247,7 @@ int main(void)
 	tcase_add_loop_test(tc, lines__more_returned_than_were_written__connection_fails, 1, 5);
 	tcase_add_loop_test(tc, lines__parted__are_returned_until_the_last_packet, 1, 5);
 	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
+	tcase_add_loop_test(tc, ring__short_and_full_of_integers__nothing_behind_it_is_read, 1, 5);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
