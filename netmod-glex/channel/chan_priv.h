@@ -28,7 +28,8 @@
 #define GLEXCH_TICK_MASK     0x3ffu /* in one of so many rounds: error requests, and a few connections looked after */
 #define GLEXCH_EVENT_MASK    0x3fu  /* in one of so many: events that nobody expects */
 #define GLEXCH_SILENT	     250u   /* visits of the hand, after which a peer is asked for: some milliseconds */
-#define GLEXCH_AHEAD	     4096u  /* packets that can be under way before the next in order: more than any grant */
+#define GLEXCH_ER_LINES_MAX  4096u  /* of a ring, and so of records in it */
+#define GLEXCH_AHEAD	     (GLEXCH_ER_LINES_MAX + UINT8_MAX) /* packets under way before one: records, and MPs */
 #define GLEXCH_ER_ROUNDS     0x7u /* rounds that find something in a ring look at nothing else; but for one in so many */
 #define GLEXCH_NONE	     0xffffffffu
 

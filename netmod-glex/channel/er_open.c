@@ -35,7 +35,7 @@
 
 #define GLEXCH_ER_BYTES	     65536u
 #define GLEXCH_ER_BYTES_MIN  4096u
-#define GLEXCH_ER_BYTES_MAX  262144u
+#define GLEXCH_ER_BYTES_MAX  (GLEXCH_ER_LINES_MAX * GLEXCH_LINE)
 #define GLEXCH_ER_TRAFFIC    64u    /* packets between two visits of the hand that make a peer get one */
 #define GLEXCH_ER_REFUSED    16384u /* packets until a peer that refused is asked again */
 #define GLEXCH_ER_IDLE_SHORT 2u	    /* visits of the hand without a record: may be closed for somebody else */

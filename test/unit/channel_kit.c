@@ -187,7 +187,7 @@ void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks)
 	params.peers = peers;
 	params.credits = credits;
 	params.blocks = blocks;
-	params.block_size = 4096;
+	params.block_size = kit_params.block_size ? kit_params.block_size : 4096;
 	params.sharers = 1;
 	params.header = HEADER;
 	memset(&procs[i], 0, sizeof(procs[i]));

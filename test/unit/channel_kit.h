@@ -63,7 +63,7 @@ extern const struct glexch_ops kit_ops;
 
 void fill(uint8_t *p, unsigned tag, size_t pos, size_t n);
 
-/* Opens the channel of a process; all other parameters are small. */
+/* Opens the channel of a process; all other parameters are small, but for the size of blocks if kit_params has one. */
 void start_proc(int i, uint32_t peers, uint32_t credits, uint32_t blocks);
 
 /* Processes 0 and 1, alone on a fresh network; and their end. */

@@ -231,6 +231,64 @@ START_TEST(ring__short_and_full_of_integers__nothing_behind_it_is_read)
 }
 END_TEST
 
+/* ---- numbers of the stream -------------------------------------------------- */
+
+/* The longest ring and the largest grant, for messages that can go by blocks whole. */
+static void start_longest(void)
+{
+	struct end *a, *b;
+
+	kit_params.mode = GLEXCH_MODE_ER;
+	kit_params.er_max = 4;
+	kit_params.er_bytes = 262144;
+	kit_params.block_size = 8192;
+	start(1, 255, 1024);
+	fake.direct = 1;
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	for (int n = 0; n < 8; n++) { /* which brings the grant of credits to its height */
+		for (int i = 0; i < 2100; i++)
+			send_message(a, 10);
+		for (int i = 0; i < 300; i++)
+			send_message(a, 5000);
+		settle(a, b);
+	}
+	send_message(b, 10); /* takes along the credits that are owed */
+	settle(b, a);
+	while (b->conn->er->rx_owed) { /* and lines */
+		send_message(a, 10);
+		settle(a, b);
+	}
+	steps(8);
+}
+
+/* A packet may be ahead of the next in order by all that the ring and the credits allow. */
+START_TEST(ring__longest_full_and_all_credits_used__is_in_order)
+{
+	struct end *a, *b;
+	unsigned mps;
+
+	start_longest();
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	for (int i = 0; i < _i; i++)
+		glexch_progress(procs[1].ch);
+	for (int i = 0; i < 4029; i++)
+		send_message(a, 10);
+	ck_assert_uint_eq(a->conn->er->tx_free, 0);
+	mps = fake.mps;
+	for (int i = 0; i < 250; i++)
+		send_message(a, 5000);
+	ck_assert_uint_gt(fake.mps - mps, 240);
+	for (int i = 0; i < 2000 && !b->failed; i++)
+		glexch_progress(procs[1].ch);
+	ck_assert_int_eq(b->failed, 0);
+	settle(a, b);
+	stop();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("channel_lines");
@@ -248,6 +306,7 @@ int main(void)
 	tcase_add_loop_test(tc, lines__parted__are_returned_until_the_last_packet, 1, 5);
 	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
 	tcase_add_loop_test(tc, ring__short_and_full_of_integers__nothing_behind_it_is_read, 1, 5);
+	tcase_add_loop_test(tc, ring__longest_full_and_all_credits_used__is_in_order, 0, 8);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
