@@ -618,8 +618,8 @@ static inline int glexch_er_may_have(const struct glexch_er *er)
 	const void *at = er->rx_ring + er->rx_line * GLEXCH_LINE;
 
 	/* relaxed: only a guess */
-	return (er->conn && (uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq) ||
-	       (er->waits && glexch_er_word(er) != er->tx_read);
+	return er->conn && ((uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq ||
+			    (er->waits && glexch_er_word(er) != er->tx_read));
 }
 
 /* The first ring of which that is so; NULL: none. */

@@ -289,6 +289,40 @@ START_TEST(ring__longest_full_and_all_credits_used__is_in_order)
 }
 END_TEST
 
+/* ---- one that nobody uses any more ------------------------------------------ */
+
+/* The lines that its connection waited for have come. */
+START_TEST(ring__connection_destroyed_while_it_waits__others_are_heard_at_once)
+{
+	struct end *b, *c;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	fake.direct = 1;
+	b = &procs[1].main_end;
+	open_ring();
+	for (int i = 0; i < 100; i++)
+		send_message(b, 40);
+	glexch_conn_destroy(b->conn);
+	for (int i = 0; i < 100; i++) /* reads what has come, and says so */
+		glexch_progress(procs[0].ch);
+	kit_params.er_max = 0;
+	start_proc(2, 2, 16, 8);
+	c = &procs[2].main_end;
+	memset(b, 0, sizeof(*b));
+	tag_ends(2, 1);
+	open_end(2, 1);
+	send_message(c, 10);
+	settle(c, b);
+	for (int i = 0; i < 16; i++) {
+		send_message(c, 10);
+		glexch_progress(procs[1].ch);
+		ck_assert_uint_eq(b->received, c->sent);
+		glexch_progress(procs[2].ch);
+	}
+	stop();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("channel_lines");
@@ -307,6 +341,7 @@ int main(void)
 	tcase_add_loop_test(tc, lines__sender_asleep__credit_mps_are_bounded, 1, 5);
 	tcase_add_loop_test(tc, ring__short_and_full_of_integers__nothing_behind_it_is_read, 1, 5);
 	tcase_add_loop_test(tc, ring__longest_full_and_all_credits_used__is_in_order, 0, 8);
+	tcase_add_loop_test(tc, ring__connection_destroyed_while_it_waits__others_are_heard_at_once, 0, 4);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
