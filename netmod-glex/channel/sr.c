@@ -549,6 +549,8 @@ static enum glexch_step glexch_queue_run(struct glexch_conn *conn)
 			glexch_queue_finish(conn);
 	}
 	conn->slow &= (uint8_t)~GLEXCH_SLOW_ACTIVE;
+	if (conn->to_say && conn->credits && !(conn->slow & gone))
+		glexch_runq_add(conn); /* said meanwhile: a round inside a done callback found this active */
 	if (!conn->tx_head)
 		conn->slow &= (uint8_t)~GLEXCH_SLOW_QUEUE;
 	if (!conn->tx_head && conn->draining && !(conn->slow & gone) && !glexch_lend_has(conn))

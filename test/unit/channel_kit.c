@@ -246,11 +246,14 @@ void open_end(int from, int to)
 static int on_done(struct glexch_conn *conn, struct glexch_item *item, int failed)
 {
 	struct message *m = (struct message *)item;
+	struct end *end = m->end;
 
 	(void)conn;
-	m->end->done++;
-	m->end->failed_items += failed;
+	end->done++;
+	end->failed_items += failed;
 	free_message(m);
+	if (end->on_done)
+		end->on_done(end);
 	return 0;
 }
 

@@ -29,7 +29,8 @@ struct end {
 	int failed, drained;
 	int held, holds; /* what the peer said last about it, and how often it said something */
 	void (*on_data)(struct end *end);
-	int expect_zeros; /* at these places of the stream, in place of the pattern */
+	void (*on_done)(struct end *end); /* an item of it is done */
+	int expect_zeros;		  /* at these places of the stream, in place of the pattern */
 	size_t zeros_from, zeros_to;
 	uint64_t land_max; /* bytes that what is lent may come in at a time; 0: nowhere */
 	int lands, landed; /* asked for, and answered, also when nothing had come */

@@ -593,6 +593,36 @@ START_TEST(data_callback__destroys_connection__rest_is_ignored)
 }
 END_TEST
 
+static void hold_and_poll(struct end *end)
+{
+	glexch_conn_hold(end->conn, 1);
+	glexch_progress(procs[0].ch);
+}
+
+/* What the round inside finds to be said is said after the queue, whatever else comes. */
+START_TEST(done_callback__has_something_said_and_polls__is_said)
+{
+	struct end *a, *b;
+
+	start((unsigned)_i, 16, 8);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, b);
+	fake.busy_percent = 100;
+	send_message(a, 10);
+	ck_assert_int_lt(a->done, a->queued);
+	a->on_done = hold_and_poll;
+	fake.busy_percent = 0;
+	settle(a, b);
+	for (int i = 0; i < 200; i++)
+		step();
+	ck_assert_int_eq(b->held, 1);
+	stop();
+}
+END_TEST
+
 /* ---- main ---------------------------------------------------------------- */
 
 static TCase *stream_case(void)
@@ -634,6 +664,7 @@ static TCase *conn_case(void)
 	tcase_add_test(tc, drain__queue_not_empty__waits_for_it);
 	tcase_add_loop_test(tc, packets__malformed__are_dropped_or_end_the_connection, 1, 10);
 	tcase_add_loop_test(tc, data_callback__sends_and_polls__order_holds, 1, 10);
+	tcase_add_loop_test(tc, done_callback__has_something_said_and_polls__is_said, 1, 5);
 	tcase_add_loop_test(tc, data_callback__destroys_connection__rest_is_ignored, 1, 5);
 	return tc;
 }
