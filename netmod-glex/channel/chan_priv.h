@@ -306,6 +306,8 @@ struct glexch_grave {
 #define GLEXCH_ER_AHEAD	 16u				       /* lines asked for at a time */
 #define GLEXCH_ER_TAIL	 67u				       /* lines of a record at most, and the word's */
 
+#define GLEXCH_ER_IDLE_LONG 8192u /* visits of the hand without a record, after which it is closed */
+
 enum glexch_er_state {
 	GLEXCH_ER_OPENING,
 	GLEXCH_ER_ACCEPTING, /* until ACCEPT is sent */

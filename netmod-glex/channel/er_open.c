@@ -39,7 +39,6 @@
 #define GLEXCH_ER_TRAFFIC    64u    /* packets between two visits of the hand that make a peer get one */
 #define GLEXCH_ER_REFUSED    16384u /* packets until a peer that refused is asked again */
 #define GLEXCH_ER_IDLE_SHORT 2u	    /* visits of the hand without a record: may be closed for somebody else */
-#define GLEXCH_ER_IDLE_LONG  8192u  /* is closed */
 
 void glexch_er_plan(struct glexch *ch, const struct glexch_params *params)
 {

@@ -4,6 +4,7 @@
  * opened, refused, full, handed back, lost, and mixed with the shared channel.
  */
 #include "channel_kit.h"
+#include "netmod-glex/channel/chan_priv.h"
 
 #define MESSAGES 150
 
@@ -507,6 +508,105 @@ START_TEST(cap__everybody_talks__order_holds_across_switches)
 }
 END_TEST
 
+#define VISIT_ROUNDS 4096 /* between two visits of the hand, where there are few connections */
+
+/* No packet moves. */
+static void rounds(int n)
+{
+	while (n--) {
+		glexch_progress(procs[0].ch);
+		glexch_progress(procs[1].ch);
+	}
+}
+
+/* A ring that has nearly not been used for long enough, at both ends. */
+static int open_unused_ring(unsigned seed)
+{
+	int regions;
+
+	start_er(seed, GLEXCH_MODE_ER, 4, RING);
+	regions = fake.regions;
+	open_ring();
+	send_message(&procs[1].main_end, 10);
+	settle(&procs[1].main_end, &procs[0].main_end);
+	steps(2 * VISIT_ROUNDS);
+	while (fake_deliver(100))
+		;
+	procs[0].main_end.conn->er->idle = GLEXCH_ER_IDLE_LONG - 2;
+	procs[1].main_end.conn->er->idle = GLEXCH_ER_IDLE_LONG - 2;
+	rounds(2 * VISIT_ROUNDS);
+	ck_assert_int_eq(procs[0].main_end.conn->er->state, GLEXCH_ER_UP);
+	ck_assert_int_eq(procs[1].main_end.conn->er->state, GLEXCH_ER_UP);
+	return regions;
+}
+
+/* It is given up by both, and there can be another. */
+static void expect_closed_and_reopened(int regions)
+{
+	struct end *a = &procs[0].main_end, *b = &procs[1].main_end;
+
+	for (int n = 0; n < 3000 && !(stats(0)->er_closed && stats(1)->er_closed); n++)
+		step();
+	ck_assert_uint_eq(stats(0)->er_closed, 1);
+	ck_assert_uint_eq(stats(1)->er_closed, 1);
+	ck_assert_int_eq(fake.regions, regions);
+	settle(a, b);
+	settle(b, a);
+	for (int i = 0; i < 20; i++) {
+		send_message(a, random_size());
+		send_message(b, random_size());
+		step();
+	}
+	settle(a, b);
+	settle(b, a);
+	ck_assert_ptr_null(a->conn->er); /* it is considered when some more has been sent */
+	for (int n = 0; n < 40 && stats(0)->er_opened < 2; n++) {
+		for (int k = 0; k < 500; k++)
+			send_message(a, 10);
+		settle(a, b);
+		steps(100);
+	}
+	ck_assert_uint_eq(stats(0)->er_opened, 2);
+	ck_assert_uint_eq(stats(1)->er_opened, 2);
+	ck_assert_int_eq(a->failed + b->failed, 0);
+	ck_assert_uint_eq(fake.lost, 0);
+}
+
+/* Each says CLOSE before it hears the other's; _i % 2: and goes on sending, without the ring. */
+START_TEST(idle__long_at_both_ends__is_handed_back_by_both_at_once)
+{
+	int regions = open_unused_ring((unsigned)_i);
+
+	rounds(2 * VISIT_ROUNDS);
+	ck_assert_int_eq(procs[0].main_end.conn->er->state, GLEXCH_ER_CLOSING);
+	ck_assert_int_eq(procs[1].main_end.conn->er->state, GLEXCH_ER_CLOSING);
+	for (int i = 0; i < 10 * (_i % 2); i++) {
+		send_message(&procs[0].main_end, random_size());
+		send_message(&procs[1].main_end, random_size());
+	}
+	expect_closed_and_reopened(regions);
+	stop();
+}
+END_TEST
+
+/* The other one, which has used it, hears of it. */
+START_TEST(idle__long_at_one_end__is_handed_back_by_it)
+{
+	int regions = open_unused_ring((unsigned)_i);
+
+	procs[1].main_end.conn->er->idle = 0;
+	rounds(2 * VISIT_ROUNDS);
+	ck_assert_int_eq(procs[0].main_end.conn->er->state, GLEXCH_ER_CLOSING);
+	ck_assert_int_eq(procs[1].main_end.conn->er->state, GLEXCH_ER_UP);
+	for (int i = 0; i < 10 * (_i % 2); i++) {
+		send_message(&procs[0].main_end, random_size());
+		send_message(&procs[1].main_end, random_size());
+	}
+	expect_closed_and_reopened(regions);
+	stop();
+}
+END_TEST
+
 /* ---- ends ---------------------------------------------------------------- */
 
 START_TEST(peer__dies_with_a_ring_open__everything_of_it_fails_once)
@@ -669,6 +769,8 @@ int main(void)
 	tcase_add_loop_test(tc, try_brief__any_length__arrives_whole, 0, 6);
 	tcase_add_loop_test(tc, cap__reached__unused_ones_are_handed_back, 1, 5);
 	tcase_add_loop_test(tc, cap__everybody_talks__order_holds_across_switches, 1, 5);
+	tcase_add_loop_test(tc, idle__long_at_both_ends__is_handed_back_by_both_at_once, 1, 9);
+	tcase_add_loop_test(tc, idle__long_at_one_end__is_handed_back_by_it, 1, 9);
 	tcase_add_loop_test(tc, peer__dies_with_a_ring_open__everything_of_it_fails_once, 1, 20);
 	tcase_add_loop_test(tc, peer__dies_while_opening__ring_is_given_up, 1, 10);
 	tcase_add_loop_test(tc, reopened__ring_of_the_last_time__is_not_taken, 1, 5);
