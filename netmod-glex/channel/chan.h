@@ -365,7 +365,7 @@ void glexch_free(struct glexch *ch, void *mem);
 
 enum glexch_got {
 	GLEXCH_GOT_ALL,
-	GLEXCH_GOT_LOST_PEER,
+	GLEXCH_GOT_LOST_PEER, /* the connection has failed, or does so next */
 	GLEXCH_GOT_NO_ACCESS, /* the system lets nobody reach private memory of the peer; the connection is well */
 };
 

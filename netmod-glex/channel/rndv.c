@@ -18,10 +18,12 @@
  *     again for peers that wait, and registers its own side for GLEXCH_PIECES
  *     gets at most; what all caches keep idle is half of the table at most: so it
  *     is never full of what only more registrations could finish.
- *     Where the system allows less, what cannot be registered here comes through
- *     blocks of the pool: slower, but it comes.
+ *     Where the system allows less, what cannot be registered here, whatever the
+ *     reason, comes through blocks of the pool: slower, but it comes.
  * I3  done is called by glexch_rndv_run and glexch_rndv_drop only: never inside
  *     glexch_get, and with the get off the list.
+ * I4  A get has lost its peer only if the connection fails, too: who has not got all of
+ *     it else would wait for the rest of it, and the peer for its end.
  */
 #include "chan_priv.h"
 
@@ -43,7 +45,8 @@ struct glexch_get {
 	int open;			 /* local is held */
 	uint32_t under_way;		 /* pieces */
 	enum glexch_got failed;
-	int refused;	   /* by a full memory table: asked again now and then */
+	int refused;	   /* as by a full memory table: asked again now and then */
+	const char *why;   /* the peer is lost, if the channel knows no better */
 	glex_event_t tell; /* the peer, with the last piece; no cookie_1: nothing */
 	glexch_get_fn done;
 	void *arg;
@@ -163,10 +166,8 @@ static int glexch_get_open_region(struct glexch *ch, struct glexch_get *get)
 		return 0;
 	ret = glex_rcache_get(ch->rc, get->buf + start, glexch_region_len(get->len, start), 0, &get->local);
 	get->open = ret == GLEX_SUCCESS;
-	get->refused = ret == GLEX_NO_MEM_RESOURCE;
-	if (ret != GLEX_SUCCESS && !get->refused)
-		get->failed = GLEXCH_GOT_LOST_PEER;
-	return ret == GLEX_SUCCESS;
+	get->refused = !get->open; /* whyever: the peer is not to wait for what is wrong here */
+	return get->open;
 }
 
 static uint32_t glexch_piece_find(struct glexch *ch)
@@ -263,8 +264,10 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	ret = glex_rdma(ch->ep, &req, NULL);
 	if (ret != GLEX_SUCCESS) {
 		glexch_piece_put_block(ch, &ch->pieces[slot]);
-		if (ret != GLEX_BUSY)
+		if (ret != GLEX_BUSY) {
 			get->failed = GLEXCH_GOT_LOST_PEER;
+			get->why = glex_error_str(ret);
+		}
 		return 0;
 	}
 	ch->pieces[slot].get = get;
@@ -338,8 +341,13 @@ static void glexch_get_unlink(struct glexch *ch, struct glexch_get *get)
 	glexch_get_close_region(ch, get);
 }
 
+/* I4 */
 static void glexch_get_finish(struct glexch *ch, struct glexch_get *get)
 {
+	if (get->failed == GLEXCH_GOT_LOST_PEER && !(get->conn->slow & GLEXCH_SLOW_FAILED)) {
+		glexch_conn_fail(get->conn, get->why);
+		return;
+	}
 	glexch_get_unlink(ch, get);
 	get->done(get->arg, get->failed); /* I3 */
 	free(get);

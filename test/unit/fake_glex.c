@@ -333,6 +333,8 @@ static glex_ret_t rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct gle
 	(void)bad;
 	if ((req->flag & GLEX_FLAG_LOCAL_EVT) && !req->local_evt.cookie_1)
 		return GLEX_INVALID_PARAM;
+	if (req->type == GLEX_RDMA_TYPE_GET && fake.gets_invalid)
+		return GLEX_INVALID_PARAM;
 	p.kind = RDMA;
 	p.from = (struct endpoint *)ep;
 	p.to = req->rmt_ep_addr;
@@ -571,6 +573,8 @@ glex_ret_t glex_rcache_destroy(glex_rcache_handle_t rc)
 glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, int32_t flag,
 			   struct glex_rcache_region *region)
 {
+	if (fake.cache_broken)
+		return GLEX_SYS_ERR;
 	region->offset = BEFORE;
 	region->slot = 7;
 	fake.registered++;

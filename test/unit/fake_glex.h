@@ -18,6 +18,8 @@ struct fake_glex {
 	int broken;		 /* the device is lost: polling says so */
 	int regions_max;	 /* registrations possible at a time */
 	int regions;		 /* registrations there are */
+	int cache_broken;	 /* registration caches refuse everything, as for a reason nobody has thought of */
+	int gets_invalid;	 /* GETs are refused likewise */
 	unsigned registered;	 /* by registration caches, in all */
 	uint64_t private_handle; /* of a region nobody can reach */
 	int words_lie;		 /* immediate PUTs of one word arrive as nonsense */

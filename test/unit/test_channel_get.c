@@ -164,6 +164,58 @@ START_TEST(get__memory_table_full_and_blocks_without_end__both_go_on)
 }
 END_TEST
 
+/* It comes all the same; a receive that failed alone would leave its sender waiting. */
+START_TEST(get__cannot_be_registered_for_another_reason__goes_through_blocks)
+{
+	static uint8_t src[50000], dst[50000];
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+
+	connected((unsigned)_i);
+	fill(src, 9, 0, sizeof(src));
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &region), GLEX_SUCCESS);
+	fake.cache_broken = 1;
+	ck_assert_ptr_nonnull(glexch_get(procs[1].main_end.conn, dst, sizeof(dst), &region, on_got, &got));
+	finish_gets(&got, 1, src, dst, sizeof(src));
+	ck_assert_int_eq(procs[1].main_end.failed, 0);
+	quiet(&procs[1]);
+	glexch_unexpose(procs[0].ch, sizeof(src), &region);
+	stop();
+}
+END_TEST
+
+static void on_got_first(void *arg, enum glexch_got how)
+{
+	ck_assert_int_eq(procs[1].main_end.failed, 0);
+	on_got(arg, how);
+}
+
+/* Nobody is left to wait for what does not come. */
+START_TEST(get__cannot_be_posted__connection_fails_with_it)
+{
+	uint8_t src[100], dst[2][100];
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+
+	connected((unsigned)_i);
+	ck_assert_int_eq(glexch_expose(procs[0].ch, src, sizeof(src), 0, &region), GLEX_SUCCESS);
+	fake.gets_invalid = 1;
+	for (int i = 0; i < 2; i++)
+		ck_assert_ptr_nonnull(
+			glexch_get(procs[1].main_end.conn, dst[i], sizeof(dst[i]), &region, on_got_first, &got));
+	ck_assert_int_eq(got.done, 0);
+	for (int i = 0; i < 3; i++)
+		glexch_progress(procs[1].ch);
+	ck_assert_int_eq(got.done, 2);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_LOST_PEER);
+	ck_assert_int_eq(procs[1].main_end.failed, 1);
+	ck_assert(glexch_quiet(procs[1].ch));
+	fake.gets_invalid = 0;
+	glexch_unexpose(procs[0].ch, sizeof(src), &region);
+	stop();
+}
+END_TEST
+
 START_TEST(get__private_memory_out_of_reach__connection_survives)
 {
 	uint8_t src[100], dst[100];
@@ -241,6 +293,8 @@ static TCase *get_case(void)
 	tcase_add_loop_test(tc, get_part__all_parts__make_the_whole, 1, 4);
 	tcase_add_loop_test(tc, get__memory_table_full__goes_through_blocks, 0, 8);
 	tcase_add_loop_test(tc, get__memory_table_full_and_blocks_without_end__both_go_on, 0, 12);
+	tcase_add_loop_test(tc, get__cannot_be_registered_for_another_reason__goes_through_blocks, 1, 4);
+	tcase_add_loop_test(tc, get__cannot_be_posted__connection_fails_with_it, 1, 3);
 	tcase_add_test(tc, get__private_memory_out_of_reach__connection_survives);
 	tcase_add_test(tc, expose__share_used_up__is_refused_unless_wanted);
 	tcase_add_test(tc, get__peer_dies__fails_once);
