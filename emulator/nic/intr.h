@@ -15,7 +15,7 @@
  *   polls the descriptor                 then disarms, if it is still the same arming
  *
  * Of load and look one sees the other's store, as with sleepers on the futex
- * (emu_ring_bell).  A sender that dies before it has disarmed leaves it armed;
+ * (emu_ring_bell; test/model/arm.pml).  A sender that dies before it has disarmed leaves it armed;
  * one that dies before it has woken anybody is made up for by glexd.
  *
  * label     access                         order     pairs     says

@@ -63,6 +63,18 @@ sleep | CANNOT=0 MUT_LOOK_FIRST | found
 sleep | CANNOT=0 MUT_BELL_LATE | found
 sleep | CANNOT=2 MUT_NO_FENCE | found
 sleep | CANNOT=0 MUT_WAKE_FIRST | found
+arm   | CANNOT=0 | holds
+arm   | CANNOT=1 | holds
+arm   | CANNOT=2 | holds
+arm   | CANNOT=0 INTR=1 | holds
+arm   | CANNOT=1 INTR=1 | holds
+arm   | CANNOT=0 MUT_NO_BARRIER | found
+arm   | CANNOT=1 MUT_TRUST_FENCES | found
+arm   | CANNOT=0 MUT_LOOK_FIRST | found
+arm   | CANNOT=2 MUT_NO_FENCE | found
+arm   | CANNOT=0 MUT_NO_TURNS | found
+arm   | CANNOT=0 INTR=1 MUT_PLAIN_INTR | found
+arm   | CANNOT=0 INTR=1 MUT_NO_LOOK | found
 dma   | KILL=0 | holds
 dma   | KILL=1 | holds
 dma   | KILL=1 POSTS=4 | long

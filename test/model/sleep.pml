@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sleep.pml - how a consumer that sleeps is woken: ep_sleep of
- * libglex/src/backend/nic/nic.c against emu_ring_bell of emulator/nic/exec.c.
+ * libglex/src/backend/nic/nic.c against emu_ring_bell of emulator/nic/fast.h.
+ * One that polls a descriptor: arm.pml.
  *
  * Threads of one endpoint sleep until each has taken its share; senders publish
  * and look whether anybody sleeps, without a fence.  What a sender publishes

@@ -148,8 +148,7 @@ glex_ret_t nic_ep_arm(struct glexi_ep *ep, uint32_t what)
 	if (ret == GLEX_SUCCESS)
 		emu_arm(nep->port.port, bits, ++nep->arm_turn);
 	pthread_mutex_unlock(&nep->intr_lock);
-	/* relaxed: set once, before the process that needs it sleeps */
-	if (what && !atomic_load_explicit(&nep->dev->engine->fences, memory_order_relaxed)) /* relaxed: see above */
+	if (what) /* also where `fences` is set, as in ep_sleep */
 		emu_membarrier_all();
 	return ret;
 }
