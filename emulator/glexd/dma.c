@@ -7,7 +7,8 @@
  * In turn, every port with work gets one quantum (GLEX_DMA_CHUNK bytes, or a
  * few dozen small requests).  A long PUT or GET is moved in pieces of a quantum,
  * so it delays nobody.  The engine holds glexd->lock during a quantum and sleeps
- * on its bell when there is nothing to do.
+ * on its bell when there is nothing to do; a nap in which nothing came is followed
+ * by the next one.
  *
  * With GLEX_REORDER every port has a queue, and dma_shuffle.c serves them.
  *
@@ -227,12 +228,11 @@ static bool serve_round(struct glexd *glexd)
 					    memory_order_relaxed)) /* relaxed: a hint; the mutex orders */
 			sched_yield();
 		pthread_mutex_lock(&glexd->lock);
-		if (n >= glexd->node_room) {
+		if (n >= glexd->node_count) {
 			pthread_mutex_unlock(&glexd->lock);
 			return worked;
 		}
-		if (glexd->nodes[n])
-			worked |= serve_node(glexd, glexd->nodes[n]);
+		worked |= serve_node(glexd, glexd->made[n]);
 		pthread_mutex_unlock(&glexd->lock);
 	}
 }
@@ -248,9 +248,8 @@ static bool any_pending(struct glexd *glexd)
 	uint32_t n;
 
 	pthread_mutex_lock(&glexd->lock);
-	for (n = 0; n < glexd->node_room && !pending; n++)
-		pending = glexd->nodes[n] &&
-			  atomic_load_explicit(&glexd->nodes[n]->nic->dma_pending, memory_order_seq_cst); /* DQ-A3 */
+	for (n = 0; n < glexd->node_count && !pending; n++)
+		pending = atomic_load_explicit(&glexd->made[n]->nic->dma_pending, memory_order_seq_cst); /* DQ-A3 */
 	pthread_mutex_unlock(&glexd->lock);
 	return pending;
 }
@@ -313,9 +312,9 @@ static void *dma_main(void *arg)
 			sched_yield();
 		} else {
 			nap(glexd, sleep_ns);
-			if (!any_pending(glexd)) /* whoever woke us does not wait for this */
+			idle = any_pending(glexd) ? 0 : IDLE_ROUNDS; /* nothing came: straight to the next nap */
+			if (idle)				     /* whoever woke us does not wait for this */
 				sleep_ns = look_after_nap(&looks, &rounds, glexd->engine);
-			idle = 0;
 		}
 	}
 	return NULL;

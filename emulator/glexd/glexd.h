@@ -116,8 +116,10 @@ struct glexd {
 	uint32_t next_session;
 	uint32_t next_turn; /* round robin */
 
-	struct node **nodes;
+	struct node **nodes; /* by number */
 	uint32_t node_room;
+	struct node **made; /* those that there are, node_count of them: numbers may be far apart */
+	uint32_t node_count, made_room;
 	struct shared *shared;
 	uint32_t shared_room;
 

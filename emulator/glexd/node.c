@@ -2,7 +2,8 @@
 /*
  * node.c - emulated hosts: NICs, the ports on them, and shared objects.
  *
- * Tables are arrays of pointers that only grow.  A node is made when the first
+ * Tables are arrays of pointers that only grow.  Numbers may be far apart, so who looks
+ * at every node all the time (dma.c) goes by a list of those that there are.  A node is made when the first
  * process is put on it and stays; ports and shared objects go with their owner.
  * Everything here runs with glexd->lock held.
  */
@@ -52,7 +53,8 @@ int node_get(struct glexd *glexd, uint32_t nic_id, struct node **node_p)
 	if (nic_id >= EMU_MAX_NICS)
 		return EMU_CTL_BAD;
 	if (!node) {
-		if (grow(&glexd->nodes, &glexd->node_room, nic_id, sizeof(glexd->nodes[0])) < 0)
+		if (grow(&glexd->nodes, &glexd->node_room, nic_id, sizeof(glexd->nodes[0])) < 0 ||
+		    grow(&glexd->made, &glexd->made_room, glexd->node_count, sizeof(glexd->made[0])) < 0)
 			return EMU_CTL_NO_MEMORY;
 		node = calloc(1, sizeof(*node));
 		if (!node || stock_take(glexd, STOCK_NIC, &node->seg, "a NIC's memory table",
@@ -65,6 +67,7 @@ int node_get(struct glexd *glexd, uint32_t nic_id, struct node **node_p)
 		node->nic->nic_id = nic_id;
 		node->nic->mmt_units = EMU_MMT_UNITS;
 		glexd->nodes[nic_id] = node;
+		glexd->made[glexd->node_count++] = node;
 	}
 	*node_p = node;
 	return EMU_CTL_OK;

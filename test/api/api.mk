@@ -11,6 +11,7 @@ glex_api_stories = \
 	test/integ/20_kill_client.sh \
 	test/integ/30_kill_glexd.sh \
 	test/integ/35_stale_path.sh \
+	test/integ/36_idle.sh \
 	test/integ/40_leftovers.sh \
 	test/integ/45_without_locks.sh \
 	test/integ/50_refusals.sh \
