@@ -82,7 +82,7 @@ struct emu_ctl_hello {
 	uint32_t observer;   /* 1: only looks; gets no node and keeps no glexd alive */
 	uint64_t probe;	     /* where EMU_WIRE_MAGIC can be read in its memory, to see whether attach works; or 0 */
 	uint32_t no_attach;  /* 1: this process may not use attach */
-	uint32_t reserved;
+	uint32_t pid;	     /* as it sees itself: another than glexd sees in another PID namespace */
 };
 
 struct emu_ctl_hello_reply {

@@ -45,19 +45,24 @@ static void count_in(struct session *session, const struct emu_ctl_hello *hello)
 
 /*
  * Where attach does not work between all, regions must be reachable without it.
- * What glexd may not read, peers, who are the same user's, may not either.
+ * What glexd may not read, peers, who are the same user's, may not either.  What it
+ * may, they may too, but for a process in another PID namespace: the numbers that
+ * glexd and the peers know processes by are other processes' there, or nobody's.
  */
 static void try_attach(struct session *session, const struct emu_ctl_hello *hello)
 {
 	struct emu_engine *engine = session->glexd->engine;
 	uint32_t word = EMU_WIRE_MAGIC;
 
-	if (hello->probe &&
-	    emu_attach_read(session->pid, &word, hello->probe, sizeof(word), sizeof(word)) != EMU_REACH_OK)
+	if (hello->pid != session->pid)
+		word = 0;
+	else if (hello->probe &&
+		 emu_attach_read(session->pid, &word, hello->probe, sizeof(word), sizeof(word)) != EMU_REACH_OK)
 		word = 0;
 	if (word == EMU_WIRE_MAGIC && !hello->no_attach)
 		return;
-	glexi_info("cross-memory attach does not work for pid %u: memory has to be shared", session->pid);
+	glexi_info("cross-memory attach does not work for pid %u%s: memory has to be shared", session->pid,
+		   hello->pid != session->pid ? ", which is in another PID namespace" : "");
 	atomic_store_explicit(&engine->no_attach, 1, memory_order_relaxed); /* relaxed: a hint for later regions */
 }
 

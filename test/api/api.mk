@@ -15,6 +15,7 @@ glex_api_stories = \
 	test/integ/40_leftovers.sh \
 	test/integ/45_without_locks.sh \
 	test/integ/50_refusals.sh \
+	test/integ/55_pid_namespaces.sh \
 	test/integ/60_hostile.sh
 dist_check_SCRIPTS += $(glex_api_stories)
 TESTS += $(glex_api_stories)

@@ -8,6 +8,8 @@
  *	                      that took since glexd's end, and opens the device again
  *	client alloc BYTES    allocates shareable memory
  *	client attach         PUTs to a child's private memory and to mapped memory
+ *	client target         says where private memory of it lies; in the end, what is there
+ *	client put ADDR MH    PUTs to such memory, says what came of it
  *
  * Exit status 0: all as it should be; 1: a call returned what is on stdout.
  */
@@ -263,6 +265,56 @@ static int attach(void)
 	return num == 1 && err.status == GLEX_ERR_STATUS_PCIE_READ ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+#define PRIVATE_LEN (64u << 10)
+
+/* Of whole pages, so that it can be adopted. */
+static char *private_memory(glex_mem_handle_t *mh)
+{
+	char *mem = aligned_alloc(4096, PRIVATE_LEN);
+
+	if (!mem)
+		exit(EXIT_FAILURE);
+	memset(mem, '-', PRIVATE_LEN);
+	TRY(glex_register_mem(ep, mem, PRIVATE_LEN, GLEX_MEM_READ | GLEX_MEM_WRITE, mh));
+	return mem;
+}
+
+static int target(void)
+{
+	glex_mem_handle_t mh;
+	const char *mem;
+	char byte;
+
+	open_as(GLEX_EP_TYPE_FAST);
+	mem = private_memory(&mh);
+	printf("ready %#llx %#llx\n", (unsigned long long)addr.v, (unsigned long long)mh.v);
+	fflush(stdout);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	printf("%.6s\n", mem);
+	close_all();
+	return EXIT_SUCCESS;
+}
+
+static int put(const char *to, const char *mh)
+{
+	struct glex_rdma_req req = {.len = 6, .rmt_key = 1, .local_offset = 8, .rmt_offset = 0};
+	struct glex_err_req err;
+	uint32_t num = 1;
+	char *mem;
+
+	open_as(GLEX_EP_TYPE_FAST);
+	mem = private_memory(&req.local_mh);
+	memcpy(mem + 8, "there", 6);
+	req.rmt_ep_addr.v = strtoull(to, NULL, 0);
+	req.rmt_mh.v = strtoull(mh, NULL, 0);
+	TRY(glex_rdma(ep, &req, NULL));
+	TRY(glex_poll_error_req(ep, &num, &err));
+	printf("%s\n", num ? glex_error_req_status_str(err.status) : "no error");
+	close_all();
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -277,6 +329,10 @@ int main(int argc, char **argv)
 		return alloc(argv[2]);
 	if (!strcmp(what, "attach"))
 		return attach();
-	fprintf(stderr, "usage: client hello | hold | lose CALL | alloc BYTES | attach\n");
+	if (!strcmp(what, "target"))
+		return target();
+	if (!strcmp(what, "put") && argc > 3)
+		return put(argv[2], argv[3]);
+	fprintf(stderr, "usage: client hello | hold | lose CALL | alloc BYTES | attach | target | put ADDR MH\n");
 	return 2;
 }

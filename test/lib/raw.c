@@ -124,6 +124,7 @@ void raw_hello(struct emu_ctl_msg *msg, bool observer)
 	msg->hello.nodes = msg->hello.ppn = 1;
 	msg->hello.membarrier = 1;
 	msg->hello.observer = observer;
+	msg->hello.pid = (uint32_t)getpid();
 }
 
 pid_t raw_glexd_pid(const char *name)

@@ -239,6 +239,7 @@ static int hello(struct nic_ctl *ctl, struct nic_patience *patience, bool observ
 					  .observer = observer,
 					  .probe = (uintptr_t)&probe,
 					  .no_attach = !observer && !may_attach(),
+					  .pid = (uint32_t)getpid(),
 				  }};
 	int status;
 

@@ -57,6 +57,50 @@ static void allow_attach(void)
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }
 
+/* ---- another PID namespace ---------------------------------------------------- */
+
+static enum emu_reach refuse_attach(struct emu_host *host)
+{
+	const struct emu_ctl_hello_reply *welcome = &nic_ep_of(host)->dev->welcome;
+
+	glexi_error_once(
+		0,
+		"this process cannot attach to others: it is in another PID namespace than glexd %u, for which "
+		"it is pid %u; let glexd run in its namespace, or use memory of glex_alloc",
+		welcome->glexd_pid, welcome->pid);
+	return EMU_REACH_REFUSED;
+}
+
+static enum emu_reach refuse_read(struct emu_host *host, uint32_t pid, void *here, uint64_t there, uint64_t len)
+{
+	(void)pid, (void)here, (void)there, (void)len;
+	return refuse_attach(host);
+}
+
+static enum emu_reach refuse_write(struct emu_host *host, uint32_t pid, const void *here, uint64_t there, uint64_t len,
+				   uint32_t tail)
+{
+	(void)pid, (void)here, (void)there, (void)len, (void)tail;
+	return refuse_attach(host);
+}
+
+/*
+ * Processes are known by the pids that glexd sees.  In another namespace those are
+ * nobody's, or other processes', whose memory a PUT would go to.  Peers in glexd's
+ * namespace can attach to this process all the same.
+ */
+static void find_apart(struct nic_device *dev)
+{
+	dev->apart = dev->welcome.pid != (uint32_t)getpid();
+	dev->ops = nic_host_ops;
+	if (dev->apart) {
+		dev->ops.read = refuse_read;
+		dev->ops.write = refuse_write;
+	}
+}
+
+/* ---- opening -------------------------------------------------------------------- */
+
 static glex_ret_t device_open(struct glexi_device *device)
 {
 	struct nic_device *dev = calloc(1, sizeof(*dev));
@@ -83,6 +127,7 @@ static glex_ret_t device_open(struct glexi_device *device)
 		free(dev);
 		return ret;
 	}
+	find_apart(dev);
 	dev->engine = map_checked(fds[0], EMU_MAGIC_ENGINE, "the engine's switches");
 	dev->nic = map_checked(fds[1], EMU_MAGIC_NIC, "the NIC's memory table");
 	if (!dev->engine || !dev->nic || !nic_peer_add_own(dev)) {
@@ -288,7 +333,7 @@ static glex_ret_t ep_create(struct glexi_ep *ep)
 		return ret;
 	}
 	nep->dev = dev;
-	nep->host.ops = &nic_host_ops;
+	nep->host.ops = &dev->ops;
 	nep->host.attach_chunk = glexi_cfg()->mem_attach ? glexi_cfg()->attach_chunk : 0;
 	nep->host.engine = dev->engine;
 	nep->host.session = dev->welcome.session;
