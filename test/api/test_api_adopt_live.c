@@ -9,6 +9,7 @@
 #include "emulator/abi/shm_layout.h"
 #include "test/api/adopt.h"
 #include "test/lib/raw.h"
+#include "test/lib/seccomp.h"
 
 /* ---- while others write ---------------------------------------------------------------- */
 
@@ -124,6 +125,81 @@ START_TEST(adopt__threads_and_peers_write_throughout__nothing_is_lost)
 	}
 	let_go(&traffic.peer);
 	side_close(&traffic.side);
+}
+END_TEST
+
+/* ---- while the engine writes ------------------------------------------------------------ */
+
+#define GOT    ((size_t)64 << 20) /* so much that the engine is at it for a while */
+#define ROUNDS 12u
+
+/* The word that is there in this round. */
+static uint64_t word_of(size_t i, uint32_t round)
+{
+	return (i + 1) * (round + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* Others get from it; its contents change each time it is told. */
+static void giver(int fd, void *arg)
+{
+	struct side side;
+
+	(void)arg;
+	side_open(&side, GLEX_EP_TYPE_FAST, GOT, true);
+	swap_cards(&side, fd);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		for (size_t i = 0; i < GOT / 8; i++)
+			((uint64_t *)(void *)side.buf)[i] = word_of(i, round);
+		meet(fd); /* it is there */
+		meet(fd); /* it has been looked at */
+	}
+	side_close(&side);
+}
+
+static void get_all(struct side *side, const struct card *theirs, glex_mem_handle_t mh)
+{
+	struct glex_rdma_req req = rdma_between(side, theirs, GLEX_RDMA_TYPE_GET, 0, GOT);
+	glex_event_t *event;
+
+	req.local_mh = mh;
+	req.flag = GLEX_FLAG_LOCAL_EVT;
+	req.local_evt.cookie_1 = 1;
+	post_rdma(side->ep, &req);
+	OK(glex_probe_first_event(side->ep, -1, &event));
+	OK(glex_discard_probed_event(side->ep));
+}
+
+/* Its own side of a GET needs no rights.  Where the kernel does not make writers wait, and no thread is there. */
+START_TEST(adopt__engine_writes_what_the_process_gets__nothing_is_lost)
+{
+	struct peer peer = peer_start(giver, NULL);
+	unsigned char *base = pages(GOT);
+	glex_mem_handle_t mh;
+	struct card theirs;
+	struct side side;
+
+	ck_assert_int_eq(forbid_userfaultfd(), 0);
+	setenv("GLEX_ADOPT", "always", 1);
+	side_open(&side, GLEX_EP_TYPE_NORMAL, 0, false);
+	theirs = swap_cards(&side, peer.fd);
+	OK(glex_register_mem(side.ep, base, GOT, 0, &mh));
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		meet(peer.fd);
+		get_all(&side, &theirs, mh);
+		for (size_t i = 0; i < GOT / 8; i++)
+			if (((uint64_t *)(void *)base)[i] != word_of(i, round))
+				ck_abort_msg("round %u: word %zu is not what the peer has", round, i);
+		meet(peer.fd);
+	}
+	idle(&side); /* now that nobody writes, nothing is in the way */
+	for (uint32_t i = 0; i < 8 && !is_shared(base); i++) {
+		OK(glex_deregister_mem(side.ep, mh));
+		OK(glex_register_mem(side.ep, base, GOT, 0, &mh));
+	}
+	ck_assert(is_shared(base));
+	OK(glex_deregister_mem(side.ep, mh));
+	peer_join(&peer);
+	side_close(&side);
 }
 END_TEST
 
@@ -257,6 +333,8 @@ int main(void)
 	own_job("adopt_live");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, adopt__threads_and_peers_write_throughout__nothing_is_lost, 0, 2);
+	if (CAN_BE_ALONE)
+		tcase_add_test(tc, adopt__engine_writes_what_the_process_gets__nothing_is_lost);
 	tcase_add_test(tc, adopt__region_in_use_turns_hot__mapped_by_peers_under_the_handle_it_has);
 	tcase_add_test(tc, adopt__region_in_use_turns_hot_and_may_not__goes_on_by_attach);
 	tcase_add_test(tc, adopt__region_of_a_cache_turns_hot__keeps_its_way);

@@ -8,7 +8,9 @@
  * others, it only copies.  What would be written between copying and mapping
  * would be lost, so then:
  *
- * I1  no region of this process over these pages is open to writers of a peer;
+ * I1  no region of this process over these pages is open to writers of a peer, or
+ *     belongs to an endpoint for which the engine has something left to do: it may
+ *     be a GET into them, for which a region need not be open to anybody;
  * I2  the process has no other thread.
  *
  * And always:
@@ -54,15 +56,30 @@ static bool has_other_threads(void)
 	return stat("/proc/self/task", &st) < 0 || st.st_nlink != 3; /* itself, its parent, one thread */
 }
 
-/* I1.  Regions that peers only read have nothing to fear, unless they name the object that is left behind. */
+/* The engine has not executed all that was posted on this endpoint.  Without ep_lock: nobody else is there, I2. */
+static bool is_engine_at(const struct nic_device *dev, uint32_t ep_num)
+{
+	const struct nic_ep *nep;
+
+	LIST_FOREACH(nep, &dev->eps, link)
+	if (nep->ep->attr.num == ep_num)
+		return nep->port.dq && nic_dq_used(nep) != 0;
+	return false;
+}
+
+/*
+ * I1.  Regions that peers only read have nothing to fear, unless they name the object that is left behind; nor those
+ * that only this process's own GETs write to, while there are none.
+ */
 static bool is_in_use(struct nic_device *dev, uint64_t addr, uint64_t end, bool again)
 {
 	struct emu_region region;
 	uint32_t i;
 
 	for (i = 0; i < EMU_MMT_UNITS; i++)
-		if (emu_mmt_at(dev->nic, i, &region) && region.session == dev->welcome.session &&
-		    (again || region.access & GLEX_MEM_WRITE) && region.addr < end && addr < region.addr + region.len)
+		if (emu_mmt_at(dev->nic, i, &region) && region.session == dev->welcome.session && region.addr < end &&
+		    addr < region.addr + region.len &&
+		    (again || region.access & GLEX_MEM_WRITE || is_engine_at(dev, region.ep_num)))
 			return true;
 	return false;
 }
