@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_ABI_VERSION	 2u
+#define EMU_ABI_VERSION	 3u
 #define EMU_MAGIC_ENGINE 0x31676e6578656c67ull /* "glexeng1" */
 #define EMU_MAGIC_NIC	 0x3163696e78656c67ull /* "glxnic1" */
 #define EMU_MAGIC_PORT	 0x3174726f70786c67ull /* "glxport1" */
@@ -188,8 +188,9 @@ struct emu_desc {
 	uint64_t rmt_evt[2];
 	uint8_t imm[EMU_MP_DATA];
 	uint32_t counter; /* collective: control packets that open its gate */
-	uint32_t after;	  /* collective: the head that the descriptor queue must have reached */
-	uint8_t reserved[56];
+	uint32_t reserved0;
+	uint64_t after; /* collective: how many requests of the descriptor queue must have been executed */
+	uint8_t reserved[48];
 };
 
 /* Written by the owner only, read by anyone who is curious. */
@@ -453,6 +454,7 @@ static_assert(sizeof(struct emu_bad_slot) == 64, "a bad packet is one cache line
 static_assert(sizeof(struct emu_desc) == 256, "the DMA engine strides by a power of two");
 static_assert(offsetof(struct emu_desc, imm) == 80, "immediate data follows the request");
 static_assert(sizeof(struct emu_operand) == EMU_MP_DATA, "an operand fills a mini-packet");
+static_assert(offsetof(struct emu_desc, after) == 200, "no padding on the wire");
 static_assert(sizeof(struct emu_swap_addr) == 24, "no padding on the wire");
 static_assert(sizeof(struct emu_coll_state) == 64, "changing it writes one cache line");
 static_assert(sizeof(struct emu_coll_kept) == EMU_LINE, "kept values do not share lines");

@@ -375,13 +375,21 @@ static void transmit(struct run *run, struct emu_coll_view *view, struct emu_des
 	}
 }
 
-/* A NORMAL endpoint's earlier requests are executed by glexd, which asks for a turn when it has. */
+/*
+ * A NORMAL endpoint's earlier requests are executed by glexd, which asks for a turn when it has.  A gate may stay
+ * closed for longer than 32 bits can count those of its endpoint: tail has all 64, and head is that far behind it.
+ */
 static bool is_due(const struct emu_coll_view *view, const struct emu_desc *desc)
 {
+	struct emu_ring_ctl *dq = &view->port->port->dq;
+	uint64_t tail;
+	uint32_t head;
+
 	if (!view->port->dq)
 		return true;
-	return (int32_t)(atomic_load_explicit(&view->port->port->dq.head, memory_order_acquire) - desc->after) >=
-	       0; /* DQ-A2 */
+	head = atomic_load_explicit(&dq->head, memory_order_acquire); /* DQ-A2 */
+	tail = atomic_load_explicit(&dq->tail, memory_order_relaxed); /* relaxed: after head, so not behind it */
+	return tail - (uint32_t)(emu_low(tail) - head) >= desc->after;
 }
 
 /* Executes the next request.  False: there is none, or its gate is closed. */

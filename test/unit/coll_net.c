@@ -509,6 +509,7 @@ static void move(const struct scenario *s, uint32_t pick, uint32_t *at, bool *do
 		}
 		for (ep = 0; ep < EPS; ep++)
 			if (may_step(i, ep) && pick-- == 0) {
+				atomic_fetch_add(&net.node[i].ep[ep].port.port->dq.tail, 1);
 				atomic_fetch_add(&net.node[i].ep[ep].port.port->dq.head, 1);
 				emu_coll_turn(&glexd, &net.node[i].ep[ep].coll);
 				return;

@@ -595,10 +595,54 @@ START_TEST(normal_port__requests_before__go_first)
 	b->port.dq = &dq; /* not looked at: glexd does */
 	net_queue(B, 0, net_mp(START, net_addr(C, 0), 0), "now", 3);
 	b->coll.cq[0].after = 5;
+	atomic_store(&b->port.port->dq.tail, 5);
 	atomic_store(&b->port.port->dq.head, 4);
 	net_run(B, 0);
 	nothing(C);
 	atomic_store(&b->port.port->dq.head, 5);
+	net_run(B, 0);
+	expect(C, "now");
+	net_expect_clean();
+}
+END_TEST
+
+/* Its gate opens when so many more have been posted there, and executed, that 32 bits cannot tell them from fewer. */
+START_TEST(normal_port__many_requests_since__it_is_still_due)
+{
+	static const uint64_t since[] = {10, (UINT64_C(1) << 31) - 1, (UINT64_C(1) << 31) + 10, UINT64_C(5) << 32};
+	struct net_port *b = &net.node[B].ep[0];
+	uint64_t head = 5 + since[_i];
+	struct emu_desc dq;
+
+	b->port.dq = &dq;
+	net_queue(B, 0, net_mp(START, net_addr(C, 0), 1), "now", 3);
+	b->coll.cq[0].after = 5;
+	atomic_store(&b->port.port->dq.tail, head + 3); /* some of them not yet */
+	atomic_store(&b->port.port->dq.head, (uint32_t)head);
+	mp(A, B, CONTROL, 0, "");
+	expect(C, "now");
+	net_expect_clean();
+}
+END_TEST
+
+/* The other way round: its own number is past what 32 bits hold. */
+START_TEST(normal_port__requests_before_past_32_bits__go_first)
+{
+	struct net_port *b = &net.node[B].ep[0];
+	uint64_t after = (UINT64_C(3) << 32) + 2;
+	struct emu_desc dq;
+
+	b->port.dq = &dq;
+	net_queue(B, 0, net_mp(START, net_addr(C, 0), 0), "now", 3);
+	b->coll.cq[0].after = after;
+	atomic_store(&b->port.port->dq.tail, after);
+	atomic_store(&b->port.port->dq.head, UINT32_MAX - 1);
+	net_run(B, 0);
+	nothing(C);
+	atomic_store(&b->port.port->dq.head, 1);
+	net_run(B, 0);
+	nothing(C);
+	atomic_store(&b->port.port->dq.head, 2);
 	net_run(B, 0);
 	expect(C, "now");
 	net_expect_clean();
@@ -736,6 +780,8 @@ int main(void)
 	tcase_add_test(tc, gone__own_port__nothing_more_happens);
 	tcase_add_test(tc, unit__state_is_garbage__who_executes_is_not_harmed);
 	tcase_add_test(tc, normal_port__requests_before__go_first);
+	tcase_add_loop_test(tc, normal_port__many_requests_since__it_is_still_due, 0, 4);
+	tcase_add_test(tc, normal_port__requests_before_past_32_bits__go_first);
 	tcase_add_test(tc, chain__of_16384_triggers__takes_no_stack);
 	tcase_add_test(tc, many__who_execute__each_gate_opens_once);
 	suite_add_tcase(suite, tc);

@@ -112,7 +112,7 @@ void nic_coll_push(struct nic_ep *nep, struct emu_desc *desc, uint32_t counter, 
 {
 	desc->counter = counter;
 	/* relaxed: ours.  What was posted before and glexd has not executed yet comes first, also of this list. */
-	desc->after = emu_low(atomic_load_explicit(&nep->port.port->dq.tail, memory_order_relaxed)) + nep->dq_filled;
+	desc->after = atomic_load_explicit(&nep->port.port->dq.tail, memory_order_relaxed) + nep->dq_filled;
 	emu_coll_post(own_coll(nep), desc, imm, imm_len);
 }
 

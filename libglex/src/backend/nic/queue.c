@@ -88,7 +88,8 @@ void nic_dq_ring(struct nic_ep *nep)
 
 	if (nep->dq_filled == 0)
 		return;
-	atomic_store_explicit(&ctl->tail, (uint64_t)(emu_low(tail) + nep->dq_filled), memory_order_release); /* DQ-R1 */
+	/* All 64 bits: coll.c counts by them. */
+	atomic_store_explicit(&ctl->tail, tail + nep->dq_filled, memory_order_release); /* DQ-R1 */
 	nep->dq_filled = 0;
 	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, emu_dma_bit(nep->port.port->ep_num),
 				 memory_order_seq_cst);			  /* DQ-R3 */
