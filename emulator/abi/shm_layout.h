@@ -335,7 +335,8 @@ struct emu_operand {
 	uint8_t bits;  /* enum glex_coll_reduce_data_bits */
 	uint8_t op;    /* enum glex_coll_reduce_op */
 	uint8_t degree;
-	uint64_t reserved;
+	uint32_t order; /* place among those it meets, before the sender's address; 0 where nobody says */
+	uint32_t reserved;
 	uint8_t unit[6][16]; /* union glex_coll_data_loc */
 };
 
@@ -453,8 +454,8 @@ static_assert(sizeof(struct emu_intr_slot) == 32, "the slots of a ring are a pow
 static_assert(sizeof(struct emu_bad_slot) == 64, "a bad packet is one cache line");
 static_assert(sizeof(struct emu_desc) == 256, "the DMA engine strides by a power of two");
 static_assert(offsetof(struct emu_desc, imm) == 80, "immediate data follows the request");
-static_assert(sizeof(struct emu_operand) == EMU_MP_DATA, "an operand fills a mini-packet");
 static_assert(offsetof(struct emu_desc, after) == 200, "no padding on the wire");
+static_assert(sizeof(struct emu_operand) == EMU_MP_DATA, "an operand fills a mini-packet");
 static_assert(sizeof(struct emu_swap_addr) == 24, "no padding on the wire");
 static_assert(sizeof(struct emu_coll_state) == 64, "changing it writes one cache line");
 static_assert(sizeof(struct emu_coll_kept) == EMU_LINE, "kept values do not share lines");

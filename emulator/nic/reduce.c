@@ -166,20 +166,37 @@ bool emu_reduce(struct emu_operand *acc, const struct emu_operand *with)
 	return true;
 }
 
-/* What is to be combined, in its order: index n stands for the own operand. */
-static void sort(uint32_t order[EMU_OPERANDS + 1], uint64_t src, const struct emu_coll_kept *kept, uint32_t n)
+struct key {
+	uint32_t order;
+	uint64_t src;
+};
+
+static struct key key_of(const void *data, uint64_t src)
 {
+	struct key key = {.src = src};
+
+	memcpy(&key.order, (const unsigned char *)data + offsetof(struct emu_operand, order), sizeof(key.order));
+	return key;
+}
+
+static bool is_before(const struct key *a, const struct key *b)
+{
+	return a->order != b->order ? a->order < b->order : a->src < b->src;
+}
+
+/* What is to be combined, in its order: index n stands for the own operand. */
+static void sort(uint32_t order[EMU_OPERANDS + 1], const void *own, uint64_t src, const struct emu_coll_kept *kept,
+		 uint32_t n)
+{
+	struct key key[EMU_OPERANDS + 1];
 	uint32_t i, j;
 
+	key[n] = key_of(own, src);
 	order[0] = n;
 	for (i = 0; i < n; i++) {
-		for (j = i + 1; j > 0; j--) {
-			uint64_t before = order[j - 1] == n ? src : kept[order[j - 1]].src;
-
-			if (before <= kept[i].src)
-				break;
+		key[i] = key_of(kept[i].data, kept[i].src);
+		for (j = i + 1; j > 0 && is_before(&key[i], &key[order[j - 1]]); j--)
 			order[j] = order[j - 1];
-		}
 		order[j] = i;
 	}
 }
@@ -192,7 +209,7 @@ bool emu_reduce_all(struct emu_operand *result, const void *own, uint32_t own_le
 
 	if (!emu_is_operand(own, own_len))
 		return false;
-	sort(order, src, kept, n);
+	sort(order, own, src, kept, n);
 	for (i = 0; i <= n; i++) {
 		const void *data = order[i] == n ? own : kept[order[i]].data;
 		uint32_t len = order[i] == n ? own_len : kept[order[i]].len;
@@ -209,6 +226,8 @@ bool emu_reduce_all(struct emu_operand *result, const void *own, uint32_t own_le
 			return false;
 	}
 	memcpy(&with, own, EMU_OPERAND_HEAD);
-	result->degree = with.degree; /* how many will meet where the result goes, which is for its sender to say */
+	/* How many will meet where the result goes, and its place there, are for its sender to say. */
+	result->degree = with.degree;
+	result->order = with.order;
 	return true;
 }

@@ -3,7 +3,8 @@
  * reduce.h - what operands come to.
  *
  * The result does not depend on the order in which they came: they are combined
- * by the address of their sender, the lowest first, those of one sender in the
+ * by the place that they name (a group's: the member's number, so that it is the same on whatever
+ * endpoints), then by the address of their sender, the lowest first, those of one sender in the
  * order sent.  Integer sums wrap.  MAXLOC and MINLOC keep the location of the
  * winner, the lowest where several are equal; any number wins against a NaN.
  * Elsewhere the location of the result is 0.  Floats are combined with the usual rounding and

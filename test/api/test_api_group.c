@@ -45,6 +45,58 @@ START_TEST(group__of_processes__all_collectives_from_every_root)
 }
 END_TEST
 
+#define SIX 6u
+
+/* A sum of members that are all of this process, who open in their order, or the other way round. */
+static double sum_opened(struct crowd *c, bool backwards)
+{
+	static const double value[SIX] = {1e16, 3.0, -1e16, 7e15, 1.0 / 3, -7e15};
+	union glex_coll_data_loc unit[SIX];
+	struct glex_group_card cards[SIX];
+	glex_group_t member[SIX];
+	uint32_t i;
+
+	memset(unit, 0, sizeof(unit));
+	for (i = 0; i < SIX; i++) {
+		uint32_t who = backwards ? SIX - 1 - i : i;
+
+		OK(glex_group_open(dev, c->type, &member[who], &cards[who]));
+	}
+	ck_assert((cards[0].up.v < cards[1].up.v) == !backwards); /* else there is nothing to show */
+	for (i = 0; i < SIX; i++)
+		OK(glex_group_join(member[i], cards, SIX, i, c->shape, c->degree));
+	for (i = 0; i < SIX; i++) {
+		unit[i].double_s.data = value[i];
+		OK(glex_group_allreduce(member[i], &unit[i], 1, GLEX_COLL_REDUCE_DATA_BITS_64,
+					GLEX_COLL_REDUCE_SUM_FLOAT));
+	}
+	for (i = 0; i < SIX; i++)
+		OK(glex_group_wait(member[i], WAIT_MS));
+	for (i = 0; i < SIX; i++) {
+		ck_assert(memcmp(&unit[i], &unit[0], sizeof(unit[0])) == 0);
+		OK(glex_group_close(member[i]));
+	}
+	return unit[0].double_s.data;
+}
+
+START_TEST(allreduce__members_on_other_endpoints__the_same_bits)
+{
+	static struct crowd ways[] = {
+		{.degree = 5, .type = GLEX_EP_TYPE_EMULATE},
+		{.degree = 2, .type = GLEX_EP_TYPE_EMULATE},
+		{.degree = 2, .type = GLEX_EP_TYPE_NORMAL, .shape = GLEX_GROUP_KNOMIAL},
+		{.type = GLEX_EP_TYPE_EMULATE, .shape = GLEX_GROUP_DIRECT},
+	};
+	double forth, back;
+
+	OK(glex_open_device(0, &dev));
+	forth = sum_opened(&ways[_i], false);
+	back = sum_opened(&ways[_i], true);
+	ck_assert(memcmp(&forth, &back, sizeof(forth)) == 0);
+	OK(glex_close_device(dev));
+}
+END_TEST
+
 /* Bytes of the heap in use; 0 where a sanitizer has another one. */
 static size_t heap_used(void)
 {
@@ -646,3 +698,4 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }
+	tcase_add_loop_test(tc, allreduce__members_on_other_endpoints__the_same_bits, 0, 4);

@@ -254,6 +254,35 @@ START_TEST(float_sum__of_three__by_address)
 }
 END_TEST
 
+/* Whatever the senders' addresses, where a group says who comes first; the result has the place of its sender. */
+START_TEST(float_sum__places_named__by_them_before_addresses)
+{
+	static const double value[3] = {1e16, -1e16, 1.0};
+	struct emu_coll_kept kept[2];
+	struct emu_operand o[3], r;
+	uint64_t src[3] = {10, 20, 30};
+	uint32_t i;
+	double got;
+
+	for (i = 0; i < 3; i++) {
+		o[i] = make(GLEX_COLL_REDUCE_SUM_FLOAT, true, 1);
+		o[i].order = i * 7;
+		memcpy(o[i].unit[0], &value[i], sizeof(double));
+	}
+	for (i = 0; i < 6; i++) { /* (1e16 - 1e16) + 1, who and where ever is the inner node */
+		uint32_t own = i % 3, a = (own + 1) % 3, b = (own + 2) % 3;
+
+		src[0] = i < 3 ? 10 : 40;
+		keep(&kept[0], src[b], &o[b]);
+		keep(&kept[1], src[a], &o[a]);
+		ck_assert(emu_reduce_all(&r, &o[own], emu_operand_len(&o[own]), src[own], kept, 2));
+		memcpy(&got, r.unit[0], sizeof(got));
+		ck_assert(got == 1.0);
+		ck_assert_uint_eq(r.order, own * 7);
+	}
+}
+END_TEST
+
 START_TEST(misfits__of_any_kind__refused)
 {
 	struct emu_operand own = make(GLEX_COLL_REDUCE_BOR, true, 2), other = own, r;
@@ -329,6 +358,7 @@ int main(void)
 	tcase_add_loop_test(tc, two__each_operation_and_width__as_the_reference, 0, OPS * 2);
 	tcase_add_loop_test(tc, many__in_any_order__the_same_bits, 0, OPS * 2);
 	tcase_add_test(tc, float_sum__of_three__by_address);
+	tcase_add_test(tc, float_sum__places_named__by_them_before_addresses);
 	tcase_add_test(tc, misfits__of_any_kind__refused);
 #if defined(__x86_64__)
 	tcase_add_test(tc, reduce__who_executes_rounds_and_traps_in_his_own_way__is_of_no_account);

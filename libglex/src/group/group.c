@@ -17,6 +17,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "emulator/abi/shm_layout.h"
+
 #define SLICE_MS       200
 #define DEFAULT_DEGREE 8u
 #define GRACE	       4u  /* slices between the death of a neighbour and giving up */
@@ -148,6 +150,12 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 
 /* ---- beginning ---------------------------------------------------------------- */
 
+/* Operands meet in the order of the members, whatever endpoints these have: so equal values give equal bits. */
+static void name_place(const struct glex_group *group, void *operand)
+{
+	memcpy((unsigned char *)operand + offsetof(struct emu_operand, order), &group->me, sizeof(group->me));
+}
+
 glex_ret_t glexi_group_may_begin(const struct glex_group *group)
 {
 	if (!group || !group->near)
@@ -208,6 +216,7 @@ static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc *units, ui
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
+	name_place(group, data);
 	group->result = group->to_all || group->me == group->root ? units : NULL;
 	group->len = count;
 	group->bits = bits;
