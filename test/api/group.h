@@ -22,6 +22,7 @@ struct crowd {
 
 static glex_device_handle_t dev;
 static glex_group_t group;
+static struct glex_group_card all_cards[MAX]; /* of who has started the others */
 
 static inline void open_group(struct glex_group_card *card, const struct crowd *c)
 {
@@ -191,19 +192,18 @@ static inline void member(int fd, void *arg)
 
 static inline void start(struct crowd *c, struct peer *peer, void (*body)(int fd, void *arg))
 {
-	struct glex_group_card cards[MAX];
 	uint32_t i;
 
-	memset(cards, 0, sizeof(cards));
+	memset(all_cards, 0, sizeof(all_cards));
 	for (c->me = 1; c->me < c->n; c->me++)
 		peer[c->me] = peer_start(body, c);
 	c->me = 0;
-	open_group(&cards[0], c);
+	open_group(&all_cards[0], c);
 	for (i = 1; i < c->n; i++)
-		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
+		hear(peer[i].fd, &all_cards[i], sizeof(all_cards[i]));
 	for (i = 1; i < c->n; i++)
-		say(peer[i].fd, cards, sizeof(cards));
-	join(c, cards);
+		say(peer[i].fd, all_cards, sizeof(all_cards));
+	join(c, all_cards);
 }
 
 /* Members that are processes, and none of them this one. */

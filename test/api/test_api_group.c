@@ -221,6 +221,78 @@ START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
 }
 END_TEST
 
+/* Members without a tree, of whom the others compute; this one has begun, and waits. */
+static void wait_for_the_late(struct crowd *c, struct peer *peer)
+{
+	start(c, peer, late_member);
+	OK(glex_group_barrier(group));
+}
+
+static void late_ones_begin(const struct crowd *c, struct peer *peer)
+{
+	uint32_t i;
+
+	for (i = 1; i < c->n; i++) {
+		meet(peer[i].fd);
+		meet(peer[i].fd);
+	}
+	OK(glex_group_wait(group, WAIT_MS));
+	for (i = 1; i < c->n; i++) {
+		meet(peer[i].fd);
+		peer_join(&peer[i]);
+	}
+	close_group();
+}
+
+/* More of them than a member that computes has room for MPs. */
+START_TEST(direct__waited_for_in_many_short_slices__says_that_it_sleeps_once)
+{
+	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT};
+	struct peer peer[MAX];
+	uint32_t i;
+
+	log_begin();
+	wait_for_the_late(&c, peer);
+	for (i = 0; i < 160; i++)
+		RETURNS(glex_group_wait(group, 1), GLEX_NO_MP);
+	ck_assert(!is_logged("queue is full"));
+	late_ones_begin(&c, peer);
+	log_end();
+}
+END_TEST
+
+/* By MPs of somebody else, so that none that says who sleeps finds room. */
+static void fill_up(glex_ep_addr_t to)
+{
+	struct glex_imm_mp_req req = {.rmt_ep_addr = to};
+	struct glex_ep_attr attr = {.type = GLEX_EP_TYPE_FAST, .num = GLEX_ANY_EP_NUM, .key = 1};
+	glex_ep_handle_t ep;
+	uint32_t num = 0;
+
+	OK(glex_create_ep(dev, &attr, &ep));
+	UNTIL(({
+		struct glex_err_req err;
+
+		OK(glex_send_imm_mp(ep, &req, NULL));
+		num = 1;
+		OK(glex_poll_error_req(ep, &num, &err));
+		num != 0;
+	}));
+	OK(glex_destroy_ep(ep));
+}
+
+START_TEST(direct__no_room_to_say_that_it_sleeps__nobody_is_missed)
+{
+	struct crowd c = {.n = 2, .shape = GLEX_GROUP_DIRECT};
+	struct peer peer[MAX];
+
+	wait_for_the_late(&c, peer);
+	fill_up(all_cards[1].down);
+	RETURNS(glex_group_wait(group, 1300), GLEX_NO_MP); /* longer than a death would be waited for */
+	late_ones_begin(&c, peer);
+}
+END_TEST
+
 /* From every root, so that each member sends something to each. */
 static void tell_everybody(const struct crowd *c)
 {
@@ -681,8 +753,11 @@ int main(void)
 	tcase_add_loop_test(tc, group__of_processes__all_collectives_from_every_root, 0,
 			    (int)(sizeof(crowds) / sizeof(crowds[0])));
 	tcase_add_loop_test(tc, group__joined__memory_is_a_page_and_little_more_than_the_cards, 0, 10);
+	tcase_add_loop_test(tc, allreduce__members_on_other_endpoints__the_same_bits, 0, 4);
 	tcase_add_test(tc, group__wrong_arguments__invalid);
 	tcase_add_loop_test(tc, wait__somebody_has_not_begun__no_mp_and_then_success, 0, 3);
+	tcase_add_test(tc, direct__waited_for_in_many_short_slices__says_that_it_sleeps_once);
+	tcase_add_test(tc, direct__no_room_to_say_that_it_sleeps__nobody_is_missed);
 	tcase_add_loop_test(tc, direct__joined__asks_glexd_for_no_way_any_more, 0, 2);
 	tcase_add_loop_test(tc, direct__one_sends_what_nobody_takes__held_back_and_then_all_there, 0, 2);
 	tcase_add_test(tc, direct__several_send_what_one_does_not_take__held_back_and_then_all_there);
@@ -698,4 +773,3 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }
-	tcase_add_loop_test(tc, allreduce__members_on_other_endpoints__the_same_bits, 0, 4);

@@ -16,7 +16,8 @@
  *
  * Who waits for long says so, by an MP to all others, and sleeps; who has sent something looks
  * whether there is such an MP, and wakes its sender.  An MP that was looked for too early is made
- * up for by sleeping but shortly at first.
+ * up for by sleeping but shortly at first.  It is said once a collective, however often that is waited for: who
+ * computes takes none of these MPs, and has room for few.  One that is lost for want of room costs a slice.
  */
 #include "group/direct.h"
 
@@ -299,7 +300,8 @@ static void send_note(struct glex_group *group, uint32_t other, bool is_asleep)
 	struct note note = {.from = group->me, .is_asleep = is_asleep, .seq = group->direct->seq};
 	struct glex_imm_mp_req req = {.rmt_ep_addr = group->near[other].down, .data = &note, .len = sizeof(note)};
 
-	glex_send_imm_mp(group->down, &req, NULL); /* if it is not taken somebody sleeps a little longer */
+	/* If it is not taken, or there is no room for it (group.c overlooks that), somebody sleeps a little longer. */
+	glex_send_imm_mp(group->down, &req, NULL);
 }
 
 static void take_note(struct glex_group *group, const void *mp, uint32_t len)
@@ -465,7 +467,7 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 	direct->stage = SEND;
 	direct->level = 0;
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
-	direct->has_asked = false;
+	direct->has_asked = direct->has_said = false;
 	direct->asked = 0;
 	direct->to = direct->at = 0;
 	prepare(group, data, len);
@@ -495,7 +497,6 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char mp[GLEXI_GROUP_MP];
-	bool has_said = false;
 	int32_t slice;
 	uint32_t len;
 	glex_ret_t ret;
@@ -506,10 +507,10 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
 		return GLEX_SUCCESS;
 	ret = timeout ? look(group) : advance(group, OVER);
 	while (ret == GLEX_NO_MP && timeout > 0) {
-		slice = direct->is_held || !has_said ? 1 : timeout; /* room tells nobody */
-		if (!direct->is_held && !has_said)
+		slice = direct->is_held || !direct->has_said ? 1 : timeout; /* room tells nobody */
+		if (!direct->is_held && !direct->has_said)
 			say_asleep(group);
-		has_said |= !direct->is_held;
+		direct->has_said |= !direct->is_held;
 		ret = glex_receive_mp(group->down, slice, NULL, mp, &len);
 		if (ret == GLEX_SUCCESS)
 			take_note(group, mp, len);

@@ -83,6 +83,7 @@ struct glexi_direct {
 	uint32_t steps; /* the stages that apply, a bit each */
 	glex_ret_t failed;
 	bool exchange, has_asked, is_held; /* is_held: for want of room */
+	bool has_said;			   /* that this one is asleep */
 	uint32_t to, at;		   /* where the next one goes, which line */
 	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit */
 	struct emu_operand own;

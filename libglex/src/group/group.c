@@ -277,8 +277,15 @@ glex_ret_t glex_group_fail(glex_group_t group)
 	return GLEX_SUCCESS;
 }
 
-/* Requests to who has left come to nothing too, and that is well. */
-static bool has_errors(glex_ep_handle_t ep)
+/* Requests to who has left come to nothing too, and that is well; so is a note of direct.c that found no room. */
+static bool is_harmless(const struct glex_group *group, glex_ep_handle_t ep, const struct glex_err_req *err)
+{
+	return err->status == GLEX_ERR_STATUS_DEST_VP_STOP || err->status == GLEX_ERR_STATUS_DEST_HOST_DEAD ||
+	       (group->direct && ep == group->down && err->op == GLEX_ERR_OP_IMM_MP &&
+		err->status == GLEX_ERR_STATUS_DEST_MPQ_FULL);
+}
+
+static bool has_errors(const struct glex_group *group, glex_ep_handle_t ep)
 {
 	struct glex_err_req err[16];
 	uint32_t i, num = 16;
@@ -286,7 +293,7 @@ static bool has_errors(glex_ep_handle_t ep)
 	if (glex_poll_error_req(ep, &num, err) != GLEX_SUCCESS)
 		return true;
 	for (i = 0; i < num; i++)
-		if (err[i].status != GLEX_ERR_STATUS_DEST_VP_STOP && err[i].status != GLEX_ERR_STATUS_DEST_HOST_DEAD)
+		if (!is_harmless(group, ep, &err[i]))
 			return true;
 	return false;
 }
@@ -318,7 +325,7 @@ static void look_after(struct glex_group *group)
 			group->is_bereft |= is_neighbour(group, &dead[i]);
 	} while (num);
 	if (!group->is_longer || !group->longer->takes_errors)
-		group->is_bereft |= has_errors(group->up) || has_errors(group->down);
+		group->is_bereft |= has_errors(group, group->up) || has_errors(group, group->down);
 }
 
 /* False: that the group is broken. */

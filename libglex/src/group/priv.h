@@ -21,7 +21,7 @@
 #define GLEXI_GROUP_MP	    112u /* bytes of a packet */
 #define GLEXI_GROUP_DQ	    64u	 /* requests, and events, of each endpoint */
 #define GLEXI_GROUP_UP_MPQ  64u
-#define GLEXI_GROUP_MPQ	    128u  /* of `down`: a packet of a tree, or two notes of each other member, and room */
+#define GLEXI_GROUP_MPQ	    128u /* of `down`: a packet of a tree, or two notes of each other member; a third may be lost */
 #define GLEXI_BOARD	    4096u /* bytes that other members reach */
 #define GLEXI_GROUP_WAIT_MS 10000
 
