@@ -39,6 +39,7 @@ emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/node.c \
 	emulator/glexd/intr.c \
 	emulator/glexd/coll.c \
+	emulator/glexd/dead.c \
 	emulator/glexd/numa.c \
 	emulator/host/place.c emulator/host/place.h emulator/host/crowd.h \
 	emulator/glexd/dma.c emulator/glexd/dma.h emulator/glexd/dma_shuffle.c

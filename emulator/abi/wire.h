@@ -20,6 +20,7 @@
  *   INTR_RING    node, number        -> -; for who has no room for the fd
  *   ORDER        -                   -> -; every process has ordered its memory; for who has no membarrier
  *   COLL_OPEN    node, number        -> fd: collective unit of the port; made when somebody asks first
+ *   DEAD_LIST    number              -> who has died, from that number on; for who has missed it in the engine's list
  *
  * The first message must be HELLO.  The end of the connection, by close or by
  * death, closes everything the session had.
@@ -48,7 +49,8 @@ enum emu_ctl_op {
 	EMU_CTL_INTR_RING,
 	EMU_CTL_NIC_LIST,
 	EMU_CTL_ORDER,
-	EMU_CTL_COLL_OPEN
+	EMU_CTL_COLL_OPEN,
+	EMU_CTL_DEAD_LIST
 };
 
 enum emu_ctl_status {
@@ -135,6 +137,19 @@ struct emu_ctl_nic {
 	uint32_t kind[4];     /* regions of each enum emu_kind */
 };
 
+#define EMU_CTL_DEAD_MAX 10
+
+/* Of an address that has died more than once the last time is enough. */
+struct emu_ctl_dead {
+	uint64_t next; /* DEAD_LIST: the first number that is wanted */
+	uint32_t num;
+	uint32_t reserved;
+	struct {
+		uint64_t number;
+		uint64_t addr; /* glex_ep_addr_t.v */
+	} of[EMU_CTL_DEAD_MAX];
+};
+
 struct emu_ctl_msg {
 	struct emu_ctl_head head;
 	union {
@@ -144,6 +159,7 @@ struct emu_ctl_msg {
 		struct emu_ctl_share share;
 		struct emu_ctl_list list;
 		struct emu_ctl_nic nic;
+		struct emu_ctl_dead dead;
 		uint8_t room[176];
 	};
 };
@@ -153,6 +169,7 @@ static_assert(sizeof(struct emu_ctl_hello) == 48, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_list) == 176, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_nic) == 136, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_dead) == 176, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_msg) == 184, "one size for all, so a short read is an error");
 
 #endif /* EMU_WIRE_H */

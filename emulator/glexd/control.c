@@ -333,6 +333,12 @@ static int serve_nic_list(struct call *call)
 	return EMU_CTL_OK;
 }
 
+static int serve_dead_list(struct call *call)
+{
+	dead_list(call->session->glexd, call->request->dead.next, &call->reply->dead);
+	return EMU_CTL_OK;
+}
+
 static int dispatch(struct call *call)
 {
 	static int (*const serve[])(struct call *) = {
@@ -350,6 +356,7 @@ static int dispatch(struct call *call)
 		[EMU_CTL_INTR_RING] = serve_intr_ring,
 		[EMU_CTL_ORDER] = serve_order,
 		[EMU_CTL_COLL_OPEN] = serve_coll_open,
+		[EMU_CTL_DEAD_LIST] = serve_dead_list,
 	};
 	uint16_t op = call->request->head.code;
 

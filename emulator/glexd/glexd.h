@@ -99,6 +99,17 @@ struct shared {
 	unsigned char *base; /* where it has; NULL: not, or it cannot be had */
 };
 
+/* Who has died; see dead.c. */
+struct death {
+	uint64_t number;
+	uint64_t addr; /* glex_ep_addr_t.v */
+};
+
+struct deaths {
+	struct death *of;
+	uint32_t n, room;
+};
+
 struct glexd {
 	pthread_mutex_t lock;
 	atomic_bool wanted; /* the control thread waits for lock: the DMA thread lets it go first */
@@ -122,6 +133,8 @@ struct glexd {
 	uint32_t node_count, made_room;
 	struct shared *shared;
 	uint32_t shared_room;
+
+	struct deaths deaths;
 
 	struct stock stock[STOCK_KINDS];
 	struct event *restock; /* timer: nobody has asked for anything for a while */
@@ -170,6 +183,11 @@ bool intr_host(struct emu_host *host, struct emu_port *port);
 void peers_note(struct session *session, uint32_t other);
 /* Closes the ports of a session that ends and raises interrupts at those of its peers. */
 void peers_tell_end(struct session *session);
+
+/* dead.c: endpoints whose process has ended with them open.  With the lock held. */
+void dead_note(struct glexd *glexd, uint64_t addr);
+/* Those with this number or a later one, the first of them. */
+void dead_list(const struct glexd *glexd, uint64_t next, struct emu_ctl_dead *out);
 
 /* coll.c: collective units.  All with the lock held. */
 int coll_open(struct port *port); /* makes it, if there is none; enum emu_ctl_status */

@@ -116,7 +116,7 @@ void peers_tell_end(struct session *session)
 	LIST_FOREACH(port, &session->ports, link)
 	atomic_store_explicit(&port->view.port->state, EMU_PORT_CLOSED, memory_order_release); /* relaxed: stronger */
 	LIST_FOREACH(port, &session->ports, link)
-	emu_dead_note(glexd->engine, emu_addr_of(port->view.port));
+	dead_note(glexd, emu_addr_of(port->view.port));
 	LIST_FOREACH(peer, &glexd->sessions, link)
 	{
 		bool met = knows(peer, session->id) || knows(session, peer->id);

@@ -5,7 +5,7 @@
  *      deaths   how many there were; number n is dead[n % EMU_DEAD_KEPT]
  *
  * Looking whether there is a new one takes one load of a line that hardly ever changes.
- * Who is EMU_DEAD_KEPT behind has missed the oldest.
+ * Who is EMU_DEAD_KEPT behind has missed the oldest here, and asks glexd, which has them all (glexd/dead.c).
  *
  * label     access                       order     pairs     says
  * DEAD-R1   glexd   deaths = n + 1       release   DEAD-A1   number n is written

@@ -267,7 +267,8 @@ struct glex_dead {
  * may be called often; milliseconds after a death it is there.
  * *num 0 on entry: nothing is taken (list may be NULL), *next becomes the number of the next to
  * die.  Who asks so right after creating an endpoint can tell it from earlier ones with its
- * address: those have lower numbers.  Only the last 4095 are kept: numbers left out were missed.
+ * address: those have lower numbers.  However late one looks, none is missed; where an address
+ * has died several times, earlier ones may be left out, and with them their numbers.
  * GLEX_INVALID_PARAM: a pointer is NULL.  GLEX_SYS_ERR: the device is lost.  Thread-safe.
  */
 glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list);

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "emulator/abi/shm_layout.h"
+#include "test/lib/raw.h"
 #include "test/lib/side.h"
 
 /* ---- devices ----------------------------------------------------------------- */
@@ -559,6 +561,81 @@ START_TEST(poll_dead__one_leaves_and_one_just_ends__the_second_is_told_to_who_ne
 }
 END_TEST
 
+#define LOT 500u /* endpoints of one client; as many clients as it takes have them, one after the other */
+
+/* So many endpoints die that the list in memory has lost what was before. */
+static void many_die(void)
+{
+	struct emu_ctl_msg msg;
+	char name[128];
+	uint32_t n, i;
+	int ctl;
+
+	raw_name(name, sizeof(name));
+	for (n = 0; n < EMU_DEAD_KEPT + LOT; n += LOT) {
+		ctl = raw_dial(name);
+		ck_assert_int_ge(ctl, 0);
+		raw_hello(&msg, false);
+		ck_assert_int_eq(raw_call(ctl, EMU_CTL_HELLO, &msg, -1, NULL), EMU_CTL_OK);
+		for (i = 0; i < LOT; i++) {
+			memset(&msg, 0, sizeof(msg));
+			msg.port = (struct emu_ctl_port){.ep_num = EMU_UNSET,
+							 .type = GLEX_EP_TYPE_EMULATE,
+							 .dq_capacity = 64,
+							 .mpq_capacity = 64,
+							 .eq_capacity = 64};
+			SURE(raw_call(ctl, EMU_CTL_PORT_CREATE, &msg, -1, NULL) == EMU_CTL_OK);
+		}
+		close(ctl);
+	}
+}
+
+static uint64_t deaths_of(const struct side *side)
+{
+	uint64_t next = 0;
+	uint32_t none = 0;
+
+	OK(glex_poll_dead(side->dev, &next, &none, NULL));
+	return next;
+}
+
+START_TEST(poll_dead__more_die_than_are_kept__the_first_is_not_missed)
+{
+	uint64_t next, born, end, last;
+	struct glex_dead list[8];
+	uint32_t num, i, found = 0;
+	struct peer ender;
+	struct side side;
+	struct card card;
+
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	next = born = deaths_of(&side);
+	ender = peer_start(leave_all_open, NULL);
+	card = swap_cards(&side, ender.fd);
+	peer_join(&ender);
+	UNTIL(deaths_of(&side) > born);
+	many_die();
+	end = born + 1 + (EMU_DEAD_KEPT + LOT + LOT - 1) / LOT * LOT;
+	UNTIL(deaths_of(&side) == end);
+	for (last = born; next < end; last = next) {
+		num = 8;
+		OK(glex_poll_dead(side.dev, &next, &num, list));
+		SURE(num > 0 && next > last);
+		for (i = 0; i < num; i++) {
+			SURE(list[i].field_mask == GLEX_DEAD_FIELDS && list[i].number >= last);
+			last = list[i].number + 1;
+			found += list[i].addr.v == card.addr.v && list[i].number == born;
+		}
+		SURE(next == last);
+	}
+	ck_assert_uint_eq(found, 1);
+	num = 8;
+	OK(glex_poll_dead(side.dev, &next, &num, list));
+	ck_assert_uint_eq(num, 0);
+	side_close(&side);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("device");
@@ -586,6 +663,7 @@ int main(void)
 	tcase_add_test(tc, close_device__endpoints_alive__they_go_on);
 	tcase_add_test(tc, process__ends_without_destroying__endpoint_is_gone_for_others);
 	tcase_add_test(tc, poll_dead__one_leaves_and_one_just_ends__the_second_is_told_to_who_never_sent_to_it);
+	tcase_add_test(tc, poll_dead__more_die_than_are_kept__the_first_is_not_missed);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

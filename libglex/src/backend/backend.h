@@ -60,8 +60,8 @@ struct glexi_be_ops {
 	/* True where spinning may keep off its core whom one waits for: more processes than cores. */
 	bool (*crowded)(const struct glexi_device *dev);
 
-	/* The first endpoint from number *n_p on whose process ended with it open; *n_p: its number.  False: none yet. */
-	bool (*dead)(const struct glexi_device *dev, uint64_t *n_p, uint64_t *addr_p);
+	/* Endpoints whose process ended with them open, from number *next on, up to max; *next: what to go on with. */
+	uint32_t (*dead)(const struct glexi_device *dev, uint64_t *next, uint32_t max, struct glex_dead *list);
 
 	/* How many of them there have been. */
 	uint64_t (*deaths)(const struct glexi_device *dev);

@@ -213,7 +213,6 @@ int glex_is_crowded(glex_device_handle_t handle)
 glex_ret_t glex_poll_dead(glex_device_handle_t handle, uint64_t *next, uint32_t *num, struct glex_dead *list)
 {
 	struct glexi_device *dev = glexi_device_of(handle);
-	uint32_t n = 0;
 
 	if (!dev || !next || !num || (*num && !list))
 		return GLEX_INVALID_PARAM;
@@ -221,11 +220,7 @@ glex_ret_t glex_poll_dead(glex_device_handle_t handle, uint64_t *next, uint32_t 
 		return GLEX_SYS_ERR;
 	if (*num == 0)
 		*next = dev->ops->deaths(dev);
-	while (n < *num && dev->ops->dead(dev, next, &list[n].addr.v)) {
-		list[n].field_mask = GLEX_DEAD_FIELDS;
-		list[n].number = (*next)++;
-		n++;
-	}
-	*num = n;
+	else
+		*num = dev->ops->dead(dev, next, *num, list);
 	return GLEX_SUCCESS;
 }

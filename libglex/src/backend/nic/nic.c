@@ -161,11 +161,43 @@ static bool device_crowded(const struct glexi_device *device)
 			      atomic_load_explicit(&dev->engine->processes, memory_order_relaxed)); /* relaxed: hint */
 }
 
-static bool device_dead(const struct glexi_device *device, uint64_t *n_p, uint64_t *addr_p)
+/* Those from number *next on that the engine's list has no more, and maybe some that it has; 0: they are lost. */
+static uint32_t ask_for_missed(struct nic_device *dev, uint64_t *next, uint32_t max, struct glex_dead *list)
 {
-	const struct nic_device *dev = device->be;
+	struct emu_ctl_msg msg = {.dead.next = *next};
+	int status = nic_ctl_call(&dev->ctl, EMU_CTL_DEAD_LIST, &msg, -1, NULL);
+	uint32_t n;
 
-	return emu_dead_read(dev->engine, n_p, addr_p);
+	if (status < 0)
+		glexi_device_lost(dev->dev);
+	if (status != EMU_CTL_OK)
+		return 0;
+	for (n = 0; n < max && n < msg.dead.num && n < EMU_CTL_DEAD_MAX; n++) {
+		list[n] = (struct glex_dead){
+			.field_mask = GLEX_DEAD_FIELDS, .addr.v = msg.dead.of[n].addr, .number = msg.dead.of[n].number};
+		*next = list[n].number + 1;
+	}
+	return n;
+}
+
+static uint32_t device_dead(const struct glexi_device *device, uint64_t *next, uint32_t max, struct glex_dead *list)
+{
+	struct nic_device *dev = device->be;
+	uint32_t n = 0, missed;
+	uint64_t number, addr;
+
+	while (n < max) {
+		number = *next;
+		if (!emu_dead_read(dev->engine, &number, &addr))
+			break;
+		missed = number == *next ? 0 : ask_for_missed(dev, next, max - n, &list[n]);
+		n += missed;
+		if (missed)
+			continue;
+		list[n++] = (struct glex_dead){.field_mask = GLEX_DEAD_FIELDS, .addr.v = addr, .number = number};
+		*next = number + 1;
+	}
+	return n;
 }
 
 static uint64_t device_deaths(const struct glexi_device *device)
