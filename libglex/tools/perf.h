@@ -64,6 +64,7 @@ struct perf_options {
 	uint32_t processes;
 	enum glex_ep_type ep_type;
 	enum perf_shape shape;
+	uint32_t degree; /* of a tree; 0: the group's own */
 	enum perf_memory memory;
 	bool check;
 	bool json;

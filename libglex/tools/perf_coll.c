@@ -32,7 +32,8 @@ static glex_group_t open_group(struct perf_side *s)
 	if (ret != GLEX_SUCCESS)
 		perf_fail_ret(s, "glex_group_open", ret);
 	perf_all_meet(s);
-	ret = glex_group_join(group, s->shared->cards, s->opt->processes, (uint32_t)s->side, shape_of(s->opt), 0);
+	ret = glex_group_join(group, s->shared->cards, s->opt->processes, (uint32_t)s->side, shape_of(s->opt),
+			      s->opt->degree);
 	if (ret != GLEX_SUCCESS)
 		perf_fail_ret(s, "glex_group_join", ret);
 	return group;

@@ -43,6 +43,7 @@ static const struct argp_option options[] = {
 	{"endpoint", 'T', "fast|normal", 0, "Type of the endpoints (fast)", 0},
 	{"processes", 'p', "N", 0, "Processes, up to 32: more than two for collectives", 0},
 	{"shape", OPT_SHAPE, "auto|kary|knomial|direct", 0, "How a collective's members are connected", 0},
+	{"degree", 'k', "N", 0, "Of a collective's tree, up to 32 (8); needs --shape kary or knomial", 0},
 	{"memory", 'm', "alloc|malloc|huge", 0,
 	 "alloc: shareable, mapped by the other side (default); malloc: private, attached to; huge: the same on huge "
 	 "pages",
@@ -131,6 +132,18 @@ static void parse_tests(struct argp_state *state, const char *arg, struct perf_o
 	}
 }
 
+static void check_degree(struct argp_state *state, const struct perf_options *opt)
+{
+	bool nomial = opt->shape == PERF_SHAPE_KNOMIAL;
+
+	if (!opt->degree)
+		return;
+	if (!nomial && opt->shape != PERF_SHAPE_KARY)
+		argp_error(state, "degree: only --shape kary and knomial have one");
+	if (nomial && opt->degree < 2)
+		argp_error(state, "degree: that of a k-nomial tree is from 2");
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct perf_options *opt = state->input;
@@ -172,6 +185,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_SHAPE:
 		opt->shape = (enum perf_shape)parse_choice(state, "shape", arg, "auto|kary|knomial|direct");
 		return 0;
+	case 'k':
+		parse_number(state, "degree", arg, GLEX_COLL_MAX_BRANCH_DEGREE, &opt->degree);
+		return 0;
 	case OPT_CHECK:
 		opt->check = true;
 		return 0;
@@ -186,6 +202,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "what is %s for?", arg);
+		return 0;
+	case ARGP_KEY_END:
+		check_degree(state, opt);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -98,6 +98,8 @@ void perf_out_test(const struct perf_options *opt, const struct perf_test *test)
 	printf("\n# %s: %s\n", test->name, test->help);
 	if (test->collective)
 		printf("# processes: %u\n", opt->processes);
+	if (test->collective && opt->degree)
+		printf("# degree: %u\n", opt->degree);
 	if (test->kind == PERF_FIGURE)
 		printf("# %8s %10s %10s %10s %10s  %s\n", "bytes", "median", "p99", "min", "max", test->unit);
 	else
@@ -168,6 +170,8 @@ static json_t *circumstances(const struct perf_options *opt, const struct perf_r
 		json_object_set_new(object, row->extra[i].name, json_real(row->extra[i].value));
 	if (object && row->test->collective)
 		json_object_set_new(object, "processes", json_integer(opt->processes));
+	if (object && row->test->collective && opt->degree)
+		json_object_set_new(object, "degree", json_integer(opt->degree));
 	if (object && row->limit > 0) {
 		json_object_set_new(object, "limit", json_real(row->limit));
 		json_object_set_new(object, "of_limit", json_real(row->of_limit));

@@ -45,7 +45,7 @@ rows()
 
 all_tests="imm_put_lat put_lat put_poll_lat get_lat mp_lat mp_rate imm_put_rate put_bw get_bw put_bibw wake_lat bcast"
 
-echo "1..33"
+echo "1..41"
 for way in alloc malloc huge; do
 	run -t all -m $way -n 256 -w 64 --check -s 8,64,1000,4K,128K
 	result $? "all tests, memory $way: every byte verified"
@@ -95,6 +95,18 @@ run -p 5 -t mp_lat,barrier,bcast,allreduce -n 64 -s 8 --check --json &&
 result $? "collectives of five processes, and nothing else"
 run -p 4 --shape knomial -t barrier,bcast,allreduce -n 64 --check && [ "$(rows)" -eq 6 ]
 result $? "collectives of four on a tree: every byte verified"
+for tree in "kary -k 1" "kary --degree 2" "knomial -k 2"; do
+	# shellcheck disable=SC2086
+	run -p 4 --shape $tree -t barrier,bcast,allreduce -n 64 -s 8 --check --json &&
+		[ "$(grep -c "\"degree\":${tree##* }" "$work/out")" -eq 3 ]
+	result $? "collectives of four on a $tree tree: every byte verified"
+done
+for wrong in "-k 2" "--shape direct -k 2" "--shape knomial -k 1" "--shape kary -k 33" "--shape kary -k 0"; do
+	# shellcheck disable=SC2086
+	run -p 4 $wrong -t barrier
+	[ $? -eq 2 ] && grep -q "degree: " "$work/err"
+	result $? "no such tree, $wrong: exit status 2"
+done
 run -p 3 -t bcast --check --break 2 -n 64 -s 64
 [ $? -eq 1 ] && grep -q "is corrupt" "$work/err"
 result $? "collectives of three: --check sees a corrupt message"
