@@ -6,7 +6,8 @@ glex_examples = \
 	examples/04_chain \
 	examples/05_ring \
 	examples/06_group \
-	examples/07_triggered
+	examples/07_triggered \
+	examples/08_tree
 check_PROGRAMS += $(glex_examples)
 TESTS += $(glex_examples)
 
@@ -17,6 +18,7 @@ examples_04_chain_LDADD = libglex/libglex.la
 examples_05_ring_LDADD = libglex/libglex.la
 examples_06_group_LDADD = libglex/libglex.la
 examples_07_triggered_LDADD = libglex/libglex.la
+examples_08_tree_LDADD = libglex/libglex.la -lpthread
 
 EXTRA_DIST += \
 	examples/README.md \
