@@ -282,6 +282,14 @@ glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *nu
 int glex_is_crowded(glex_device_handle_t dev);
 
 /*
+ * Instead of glex_destroy_ep, for an endpoint that others may still send to, who would else reach whoever is given
+ * its number next: the handle is gone, the number is not given out, and what comes is nobody's. Endpoint
+ * and memory go when the device is closed for the last time, so as many can be retired as a NIC has endpoints.
+ * GLEX_INVALID_PARAM: NULL.  GLEX_SYS_ERR: a child's copy of its parent's.  Thread-safe.
+ */
+glex_ret_t glex_retire_ep(glex_ep_handle_t ep);
+
+/*
  * The value in force of a numeric variable of glex_env(7): for the layers above,
  * which have their rows in the same table and so need no parser of their own.
  * Sizes in bytes, times in the unit of the row, a choice as its place in the

@@ -85,6 +85,12 @@ glex_ret_t glex_destroy_ep(glex_ep_handle_t ep)
 	return GLEX_SUCCESS;
 }
 
+/* Nobody sends any more when groups are closed. */
+glex_ret_t glex_retire_ep(glex_ep_handle_t ep)
+{
+	return glex_destroy_ep(ep);
+}
+
 glex_ret_t glex_get_ep_addr(glex_ep_handle_t handle, glex_ep_addr_t *addr)
 {
 	addr->v = 0;

@@ -237,6 +237,36 @@ START_TEST(query_ep__capacities_0__device_defaults)
 }
 END_TEST
 
+/* With an endpoint that outlives the last close, or without. */
+START_TEST(retire_ep__until_the_device_is_closed__nobody_has_its_number)
+{
+	struct glex_ep_attr attr = {.num = GLEX_ANY_EP_NUM};
+	glex_ep_handle_t ep, other;
+	glex_ep_addr_t was, is;
+	glex_device_handle_t dev;
+
+	RETURNS(glex_retire_ep(NULL), GLEX_INVALID_PARAM);
+	OK(glex_open_device(0, &dev));
+	OK(glex_create_ep(dev, &attr, &ep));
+	OK(glex_get_ep_addr(ep, &was));
+	OK(glex_retire_ep(ep));
+	OK(glex_create_ep(dev, &attr, &other));
+	OK(glex_get_ep_addr(other, &is));
+	ck_assert_uint_ne(is.ep_num, was.ep_num);
+	if (_i == 0)
+		OK(glex_destroy_ep(other));
+	OK(glex_close_device(dev));
+	if (_i == 1)
+		OK(glex_destroy_ep(other));
+	OK(glex_open_device(0, &dev));
+	OK(glex_create_ep(dev, &attr, &ep));
+	OK(glex_get_ep_addr(ep, &is));
+	ck_assert_uint_eq(is.ep_num, was.ep_num);
+	OK(glex_destroy_ep(ep));
+	OK(glex_close_device(dev));
+}
+END_TEST
+
 START_TEST(query_ep__odd_capacities__at_least_what_was_asked)
 {
 	struct glex_ep_attr attr = {
@@ -653,6 +683,7 @@ int main(void)
 	tcase_add_test(tc, create_ep__fast_class_exhausted__another_type_works);
 	tcase_add_test(tc, create_ep__emulate__many_more_than_the_hardware_has);
 	tcase_add_loop_test(tc, query_ep__capacities_0__device_defaults, 0, 3);
+	tcase_add_loop_test(tc, retire_ep__until_the_device_is_closed__nobody_has_its_number, 0, 2);
 	tcase_add_test(tc, query_ep__odd_capacities__at_least_what_was_asked);
 	tcase_add_test(tc, create_ep__capacity_above_maximum__invalid_unless_high_capacity);
 	tcase_add_test(tc, create_ep__largest_high_capacity_queues__work);

@@ -707,6 +707,98 @@ START_TEST(fail__to_who_has_left__is_not_for_who_has_its_endpoints_now)
 }
 END_TEST
 
+/* Begins what the other has given up, and does not know it yet. */
+static void unaware(int fd, void *arg)
+{
+	struct crowd c = *(struct crowd *)arg;
+	struct glex_group_card card[2];
+	glex_group_t first, second;
+
+	c.me = 1;
+	OK(glex_open_device(0, &dev));
+	first = meet_other(fd, &c, card);
+	in_step(first);
+	second = meet_other(fd, &c, card);
+	OK(glex_group_barrier(first));
+	meet(fd);
+	meet(fd);
+	in_step(second);
+	RETURNS(glex_group_wait(first, WAIT_MS), GLEX_SYS_ERR);
+	OK(glex_group_close(first));
+	OK(glex_group_close(second));
+	OK(glex_close_device(dev));
+}
+
+START_TEST(fail__others_begin_something_meanwhile__no_gate_of_another_group_opens)
+{
+	struct crowd c = {.n = 2, .degree = 2, .shape = GLEX_GROUP_KARY};
+	struct glex_group_card card[2];
+	struct peer peer;
+	glex_group_t two;
+
+	peer = peer_start(unaware, &c);
+	OK(glex_open_device(0, &dev));
+	two = meet_other(peer.fd, &c, card);
+	in_step(two);
+	OK(glex_group_fail(two));
+	OK(glex_group_close(two));
+	two = meet_other(peer.fd, &c, card);
+	meet(peer.fd);
+	OK(glex_group_barrier(two));
+	RETURNS(glex_group_wait(two, 500), GLEX_NO_MP);
+	meet(peer.fd);
+	OK(glex_group_wait(two, WAIT_MS));
+	OK(glex_group_close(two));
+	OK(glex_close_device(dev));
+	peer_join(&peer);
+}
+END_TEST
+
+/* As somebody who waits says to members that have left, whose endpoints these were. */
+static void stranger(int fd, void *arg)
+{
+	struct crowd c = *(struct crowd *)arg;
+	struct glex_group_card card[2];
+	struct glex_ep_attr attr = {.type = GLEX_EP_TYPE_FAST, .num = GLEX_ANY_EP_NUM, .key = 1};
+	uint64_t words[2] = {1, 1};
+	struct glex_imm_mp_req req = {.data = words, .len = sizeof(words)};
+	glex_ep_handle_t ep;
+	glex_group_t two;
+
+	c.me = 1;
+	OK(glex_open_device(0, &dev));
+	OK(glex_create_ep(dev, &attr, &ep));
+	two = meet_other(fd, &c, card);
+	req.rmt_ep_addr = card[0].down;
+	OK(glex_send_imm_mp(ep, &req, NULL));
+	meet(fd);
+	meet(fd);
+	in_step(two);
+	OK(glex_group_close(two));
+	OK(glex_close_device(dev));
+}
+
+START_TEST(wait__a_packet_from_elsewhere__is_no_result)
+{
+	struct crowd c = {.n = 2, .degree = 2, .shape = GLEX_GROUP_KARY};
+	struct glex_group_card card[2];
+	struct peer peer;
+	glex_group_t two;
+
+	peer = peer_start(stranger, &c);
+	OK(glex_open_device(0, &dev));
+	two = meet_other(peer.fd, &c, card);
+	meet(peer.fd);
+	OK(glex_group_barrier(two));
+	RETURNS(glex_group_wait(two, 100), GLEX_NO_MP);
+	meet(peer.fd);
+	OK(glex_group_wait(two, WAIT_MS));
+	OK(glex_group_close(two));
+	OK(glex_close_device(dev));
+	peer_join(&peer);
+}
+END_TEST
+
 /* The root waits for the last member; those whose part is done have left meanwhile. */
 static void leaving_member(int fd, void *arg)
 {
@@ -768,6 +860,8 @@ int main(void)
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
 	tcase_add_loop_test(tc, fail__one_member__all_others_learn_it, 0, (int)(sizeof(deaths) / sizeof(deaths[0])));
 	tcase_add_loop_test(tc, fail__to_who_has_left__is_not_for_who_has_its_endpoints_now, 0, 2);
+	tcase_add_test(tc, fail__others_begin_something_meanwhile__no_gate_of_another_group_opens);
+	tcase_add_test(tc, wait__a_packet_from_elsewhere__is_no_result);
 	tcase_add_loop_test(tc, group__members_have_left__who_still_waits_does_not_miss_them, 0,
 			    (int)(sizeof(leaving) / sizeof(leaving[0])));
 	suite_add_tcase(suite, tc);

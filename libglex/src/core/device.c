@@ -2,7 +2,7 @@
 /*
  * device.c - the device: one a process, shared by all who open it.
  *
- * I1  `the_device` lives while somebody has it open or an endpoint of it lives.
+ * I1  `the_device` lives while somebody has it open or an endpoint of it lives that was not retired.
  * I2  `lost` only goes up.  A lost device answers GLEX_SYS_ERR to everything and
  *     is replaced at the first open after the last close.
  * A fork's child must not touch the parent's queues: it would be a second
@@ -115,12 +115,61 @@ static void free_if_unused(struct glexi_device *dev)
 	free(dev);
 }
 
-void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep)
+/* Nobody has it but endpoints that were retired: then it is held, for end_retired.  Under the mutex. */
+static bool hold_if_retired(struct glexi_device *dev)
 {
-	pthread_mutex_lock(&mutex);
-	LIST_REMOVE(ep, link);
+	struct glexi_ep *ep;
+
+	if (dev->opens || LIST_EMPTY(&dev->eps) || dev != the_device)
+		return false;
+	LIST_FOREACH(ep, &dev->eps, link)
+	if (!ep->is_retired)
+		return false;
+	dev->opens++;
+	return true;
+}
+
+/* As long as nobody opens the device again; each takes the mutex. */
+static void end_retired(struct glexi_device *dev)
+{
+	struct glexi_ep *ep;
+
+	for (;;) {
+		pthread_mutex_lock(&mutex);
+		ep = dev->opens == 1 ? LIST_FIRST(&dev->eps) : NULL;
+		if (!ep)
+			break;
+		pthread_mutex_unlock(&mutex);
+		glexi_ep_end(ep);
+	}
+	dev->opens--;
 	free_if_unused(dev);
 	pthread_mutex_unlock(&mutex);
+}
+
+void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep)
+{
+	bool ends;
+
+	pthread_mutex_lock(&mutex);
+	LIST_REMOVE(ep, link);
+	ends = hold_if_retired(dev);
+	free_if_unused(dev);
+	pthread_mutex_unlock(&mutex);
+	if (ends)
+		end_retired(dev);
+}
+
+void glexi_device_retire_ep(struct glexi_device *dev, struct glexi_ep *ep)
+{
+	bool ends;
+
+	pthread_mutex_lock(&mutex);
+	ep->is_retired = true;
+	ends = hold_if_retired(dev);
+	pthread_mutex_unlock(&mutex);
+	if (ends)
+		end_retired(dev);
 }
 
 glex_ret_t glex_num_of_device(uint32_t *num)
@@ -176,18 +225,22 @@ glex_ret_t glex_close_device(glex_device_handle_t handle)
 {
 	struct glexi_device *dev = glexi_device_of(handle);
 	glex_ret_t ret = GLEX_INVALID_PARAM;
+	bool ends = false;
 
 	if (!dev)
 		return ret;
 	pthread_mutex_lock(&mutex);
 	if (dev == the_device && dev->opens > 0) {
 		dev->opens--;
+		ends = hold_if_retired(dev);
 		free_if_unused(dev);
 		ret = GLEX_SUCCESS;
 	} else if (dev != the_device && glexi_is_forked(dev)) {
 		ret = GLEX_SYS_ERR; /* a child closes its parent's, which lives as long as the child */
 	}
 	pthread_mutex_unlock(&mutex);
+	if (ends)
+		end_retired(dev);
 	return ret;
 }
 

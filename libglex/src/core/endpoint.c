@@ -64,6 +64,13 @@ glex_ret_t glex_create_ep(glex_device_handle_t handle, struct glex_ep_attr *attr
 	return GLEX_SUCCESS;
 }
 
+void glexi_ep_end(struct glexi_ep *ep)
+{
+	ep->dev->ops->ep_destroy(ep);
+	glexi_device_remove_ep(ep->dev, ep);
+	free(ep);
+}
+
 glex_ret_t glex_destroy_ep(glex_ep_handle_t handle)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
@@ -72,9 +79,19 @@ glex_ret_t glex_destroy_ep(glex_ep_handle_t handle)
 		return GLEX_INVALID_PARAM;
 	if (glexi_is_forked(ep->dev))
 		return GLEX_SYS_ERR;
-	ep->dev->ops->ep_destroy(ep);
-	glexi_device_remove_ep(ep->dev, ep);
-	free(ep);
+	glexi_ep_end(ep);
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_retire_ep(glex_ep_handle_t handle)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (!ep)
+		return GLEX_INVALID_PARAM;
+	if (glexi_is_forked(ep->dev))
+		return GLEX_SYS_ERR;
+	glexi_device_retire_ep(ep->dev, ep);
 	return GLEX_SUCCESS;
 }
 

@@ -120,6 +120,7 @@ struct glexi_ep {
 	struct glexi_queue intq;
 	struct glexi_queue epq;
 	_Atomic uint64_t *sleeps; /* counter */
+	bool is_retired;	  /* glex_retire_ep; under the mutex of device.c */
 	struct glex_ep_attr attr;
 	void *be;
 	LIST_ENTRY(glexi_ep) link;
@@ -168,6 +169,10 @@ const char *glexi_error_req_cure(enum glex_err_req_status status);
 /* device.c: the list of endpoints; keeps the device while one lives. */
 void glexi_device_add_ep(struct glexi_device *dev, struct glexi_ep *ep);
 void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep);
+/* It stays in the list, and does not keep the device: ends with it. */
+void glexi_device_retire_ep(struct glexi_device *dev, struct glexi_ep *ep);
+/* endpoint.c: destroys it. */
+void glexi_ep_end(struct glexi_ep *ep);
 
 /* Something came: who has posted since the last time will most likely post again. */
 static inline void glexi_want_answer(struct glexi_ep *ep)

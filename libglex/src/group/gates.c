@@ -70,7 +70,8 @@ static glex_ret_t find_place(struct glex_group *group, const struct glex_group_c
 /*
  * A request of no effect through each endpoint's collective unit, which is made for
  * the first one: so that if there is no room for it, this is known before others
- * rely on it.
+ * rely on it.  What has come before is for who had the endpoint before; who had those of this one's neighbours
+ * then sends no more.
  */
 static glex_ret_t try_units(struct glex_group *group)
 {
@@ -78,13 +79,16 @@ static glex_ret_t try_units(struct glex_group *group)
 	struct glex_imm_mp_req req = {.flag = GLEX_FLAG_COLL};
 	unsigned char data[GLEXI_GROUP_MP];
 	glex_ret_t ret = GLEX_SUCCESS;
+	glex_ep_addr_t from;
 	uint32_t i, len;
 
 	for (i = 0; i < 2 && ret == GLEX_SUCCESS; i++) {
 		req.rmt_ep_addr = i ? group->card.down : group->card.up;
 		ret = glex_send_imm_mp(ep[i], &req, NULL);
-		if (ret == GLEX_SUCCESS)
-			ret = glex_receive_mp(ep[i], GLEXI_GROUP_WAIT_MS, NULL, data, &len);
+		do
+			if (ret == GLEX_SUCCESS)
+				ret = glex_receive_mp(ep[i], GLEXI_GROUP_WAIT_MS, &from, data, &len);
+		while (ret == GLEX_SUCCESS && from.v != req.rmt_ep_addr.v);
 	}
 	return ret == GLEX_NO_MP ? GLEX_SYS_ERR : ret;
 }
@@ -174,11 +178,23 @@ glex_ret_t glexi_gates_begin(struct glex_group *group, void *data, uint32_t len)
 
 /* ---- waiting -------------------------------------------------------------------- */
 
+/* The next from this endpoint.  Others have nothing to say here but what they wanted to say to who had it before. */
+static glex_ret_t take_from(struct glex_group *group, glex_ep_addr_t source, int32_t timeout, void *data, uint32_t *len)
+{
+	glex_ep_addr_t from;
+	glex_ret_t ret;
+
+	do
+		ret = glex_receive_mp(group->down, timeout, &from, data, len);
+	while (ret == GLEX_SUCCESS && from.v != source.v);
+	return ret;
+}
+
 glex_ret_t glexi_gates_wait(struct glex_group *group, int32_t timeout)
 {
 	unsigned char data[GLEXI_GROUP_MP];
 	uint32_t len;
-	glex_ret_t ret = glex_receive_mp(group->down, timeout, NULL, data, &len);
+	glex_ret_t ret = take_from(group, group->me ? parent_of(group)->down : group->card.up, timeout, data, &len);
 
 	if (ret != GLEX_SUCCESS)
 		return ret;

@@ -88,16 +88,28 @@ glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, gle
 	return GLEX_SUCCESS;
 }
 
+/*
+ * What a tree's NICs send each other says nothing of the group.  If that has not come to an end, others may still
+ * send some: what they have posted waits for third parties, and they may not know yet.
+ */
+static void close_ends(struct glex_group *group)
+{
+	bool awaited = group->near && !group->direct && (group->is_broken || group->what != GLEXI_NOTHING);
+	glex_ret_t (*end)(glex_ep_handle_t ep) = awaited ? glex_retire_ep : glex_destroy_ep;
+
+	if (group->down)
+		end(group->down);
+	if (group->up)
+		end(group->up);
+}
+
 glex_ret_t glex_group_close(glex_group_t group)
 {
 	if (!group)
 		return GLEX_INVALID_PARAM;
 	if (group->longer)
 		group->longer->drop(group);
-	if (group->down)
-		glex_destroy_ep(group->down);
-	if (group->up)
-		glex_destroy_ep(group->up);
+	close_ends(group);
 	if (group->board)
 		glex_free(group->dev, group->board);
 	glexi_direct_leave(group);
