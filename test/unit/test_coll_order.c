@@ -162,6 +162,71 @@ START_TEST(bcast_small__every_order__all_have_it_once)
 }
 END_TEST
 
+/* ---- broadcast by sets ----------------------------------------------------------- */
+
+/*
+ * One request a node, which goes to all its children: the same flags for all, so they are all inner nodes or none
+ * is.  The root tells itself, and so has a swap value too.
+ */
+static void set_list(uint32_t node)
+{
+	bool inner = children(child(node, 0)) != 0;
+	uint32_t flag = START | TAIL | SWAP | GLEX_FLAG_COLL_SWAP_SET | CP_DATA | (inner ? CONTROL | CP_SWAP : 0), n;
+	uint64_t others[NODES];
+
+	for (n = 1; n < children(node); n++)
+		others[n - 1] = net_addr(child(node, n), 0);
+	net_queue(node, 0, net_mp(flag, net_addr(child(node, 0), 0), 1), others,
+		  (uint32_t)sizeof(others[0]) * (children(node) - 1));
+}
+
+static bool set_act(uint32_t node, uint32_t at)
+{
+	uint32_t word = 2000 + at;
+
+	if (at >= rounds || !children(node))
+		return false;
+	set_list(node);
+	net_run(node, 0);
+	if (node == 0) {
+		net_queue(0, 1, net_mp(CONTROL | CP_SWAP, net_addr(0, 0), 0), &word, sizeof(word));
+		net_run(0, 1);
+	}
+	return at + 1 < rounds;
+}
+
+static void set_check(void)
+{
+	uint32_t node, at, word;
+
+	for (node = 1; node < now.nodes; node++)
+		for (at = 0; at < rounds; at++) {
+			word = 2000 + at;
+			net_expect_mp(node, 0, &word, sizeof(word));
+		}
+}
+
+static struct scenario sets(uint32_t nodes, uint32_t degree, enum net_way way)
+{
+	k = degree;
+	return (struct scenario){.nodes = nodes, .way = way, .act = set_act, .check = set_check};
+}
+
+START_TEST(bcast_set__every_order__all_have_it_once)
+{
+	rounds = 1;
+	now = sets(4, 3, HELD);
+	all_orders("broadcast by a set of 3", true);
+	now = sets(4, 1, HELD);
+	all_orders("broadcast by sets of 1, chain of 4", true);
+	now = sets(7, 2, HELD);
+	net_some_orders(&now, 2000, 800000);
+	rounds = 2;
+	now = sets(3, 2, STEPPED);
+	all_orders("broadcast by a set of 2, twice, stepped", false);
+}
+END_TEST
+
 /* ---- broadcast of fragments by PUT ------------------------------------------------ */
 
 #define FRAGMENT 64u
@@ -469,8 +534,10 @@ static struct scenario sweep(uint32_t nodes, uint32_t rows, enum net_way way)
 
 START_TEST(sweep_mp__every_order__each_packet_is_forwarded_once)
 {
+	/* Every packet is forwarded, whichever comes first.  (A sweep of PUTs has but one on each way; fragments of a
+	 * broadcast are told of by the last one's event, and need their order.) */
 	now = sweep(4, 2, HELD);
-	all_orders("sweep of MPs, 2 x 2", false);
+	all_orders("sweep of MPs, 2 x 2", true);
 	now = sweep(4, 2, STEPPED);
 	all_orders("sweep of MPs, 2 x 2, stepped", false);
 }
@@ -530,6 +597,8 @@ START_TEST(larger__random_orders__the_same)
 		net_some_orders(&now, 300, degree * 100000);
 		now = barrier(12, degree, HELD);
 		net_some_orders(&now, 300, degree * 200000);
+		now = sets(degree == 2 ? 7 : degree + 1, degree, HELD);
+		net_some_orders(&now, 300, degree * 250000);
 		now = fragments(12, degree, STEPPED);
 		net_some_orders(&now, 300, degree * 300000);
 		now = allreduce(12, degree, HELD);
@@ -538,6 +607,8 @@ START_TEST(larger__random_orders__the_same)
 	}
 	now = sweep(6, 2, HELD);
 	net_some_orders(&now, 300, 500000);
+	now.reorder = true;
+	net_some_orders(&now, 300, 550000);
 	rounds = 3;
 	now = chain(9, HELD);
 	net_some_orders(&now, 300, 600000);
@@ -553,6 +624,10 @@ START_TEST(death__of_who_executes_at_any_point__all_happens_once)
 	all_deaths("chain of 5, twice");
 	now = bcast(7, 2, AT_ONCE);
 	all_deaths("broadcast, 7 nodes, degree 2, twice");
+	now = sets(7, 2, AT_ONCE);
+	all_deaths("broadcast by sets, 7 nodes, degree 2, twice");
+	now = sets(12, 11, AT_ONCE);
+	all_deaths("broadcast by a set of 11, twice");
 	now = fragments(7, 2, AT_ONCE);
 	all_deaths("broadcast of 2 fragments, 7 nodes, degree 2");
 	now = barrier(7, 2, AT_ONCE);
@@ -576,6 +651,7 @@ int main(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, chain__every_order__the_message_goes_through);
 	tcase_add_test(tc, bcast_small__every_order__all_have_it_once);
+	tcase_add_test(tc, bcast_set__every_order__all_have_it_once);
 	tcase_add_test(tc, bcast_large__every_order__fragments_are_forwarded_after_they_came);
 	tcase_add_test(tc, barrier__every_order__nobody_leaves_before_all_have_come);
 	tcase_add_test(tc, allreduce__every_order__the_same_bits_everywhere);
