@@ -18,6 +18,7 @@
 #define CP_DATA GLEX_FLAG_COLL_CP_DATA
 #define CP_SWAP GLEX_FLAG_COLL_CP_SWAP_DATA
 #define SWAP	GLEX_FLAG_COLL_SWAP
+#define SWAP_EP GLEX_FLAG_COLL_SWAP_EP
 #define REDUCE	GLEX_FLAG_COLL_REDUCE
 
 /* ---- what is refused ---------------------------------------------------------------------------- */
@@ -352,7 +353,99 @@ static void put_chain(struct group *g, uint32_t seed)
 	expect_filled(g->side.buf, g->side.len, seed);
 }
 
-enum what { BARRIERS, BCASTS, ALLREDUCES, PUTS, KINDS_OF };
+/* Member 0 tells member 1, whose one request goes to all others. */
+static void set_bcast(struct group *g, uint32_t word)
+{
+	uint32_t i, n = 0, len, got;
+	glex_ep_addr_t others[MAX];
+	struct glex_imm_mp_req req;
+	unsigned char list[112];
+
+	for (i = 0; i < g->n; i++)
+		if (i != 1 && i != 2)
+			others[n++] = g->card[i].addr;
+	OK(glex_coll_compose_mp_set_data(others, n, list, &len));
+	ck_assert_uint_eq(len, n * sizeof(others[0]));
+	if (g->me == 0)
+		req = request(g->card[1], CONTROL | CP_SWAP, 0, &word, sizeof(word));
+	else
+		req = request(g->card[2], START | TAIL | SWAP | GLEX_FLAG_COLL_SWAP_SET | CP_DATA, 1, list, len);
+	if (g->me < 2)
+		post(g->side.ep, &req);
+	if (g->me == 1)
+		return;
+	take(g->side.ep, &got, sizeof(got));
+	ck_assert_uint_eq(got, word);
+}
+
+#define PULLED 4096u
+
+static uint32_t offset_of(uint32_t member)
+{
+	return member * 2 * PULLED;
+}
+
+/* Where to, and to whose endpoint, the address says; one: to this member's, and only its address comes. */
+static void put_pulled(struct group *g, uint32_t seed, bool imm, uint32_t one)
+{
+	int32_t flag = P2 | START | TAIL | SWAP | GLEX_FLAG_REMOTE_EVT | (one ? 0 : SWAP_EP);
+	struct glex_rdma_req req = rdma_between(&g->side, &g->card[one], GLEX_RDMA_TYPE_PUT, 0, PULLED);
+	struct glex_imm_rdma_req small = {.rmt_ep_addr = req.rmt_ep_addr, .data = g->side.buf, .len = 64};
+	uint32_t i;
+
+	fill(g->side.buf, PULLED, seed);
+	req.coll_counter = small.coll_counter = 1;
+	req.rmt_evt.cookie_1 = small.rmt_evt.cookie_1 = seed;
+	req.flag = small.flag = flag;
+	req.rmt_mh.v = small.rmt_mh.v = 0;
+	for (i = 1; i < (one ? 2 : g->n); i++)
+		if (imm)
+			post_imm(g->side.ep, &small);
+		else
+			post_rdma(g->side.ep, &req);
+}
+
+/* All but member 0 say where they want its data. */
+static void pull(struct group *g, uint32_t seed)
+{
+	bool imm = seed % 2;
+	uint32_t one = seed % 3 ? 0 : 2, len;
+	struct glex_imm_mp_req req;
+	unsigned char addr[112];
+
+	if (g->me == 0) {
+		put_pulled(g, seed, imm, one);
+		return;
+	}
+	if (one && g->me != one)
+		return;
+	OK(glex_coll_compose_mp_swap_addr_data(g->side.ep, g->side.card.mh, offset_of(g->me), g->side.card.key, addr,
+					       &len));
+	req = request(g->card[0], CONTROL | GLEX_FLAG_COLL_CP_SWAP_ADDR, 0, addr, len);
+	post(g->side.ep, &req);
+	ck_assert_uint_eq(take_event(g->side.ep).cookie_1, seed);
+	expect_filled(g->side.buf + offset_of(g->me), imm ? 64 : PULLED, seed);
+}
+
+/* What comes to member 0 goes back to whoever sent it. */
+static void echo(struct group *g, uint32_t round)
+{
+	uint32_t word = round * MAX + g->me, got, i;
+	struct glex_imm_mp_req req;
+
+	for (i = 1; i < g->n && g->me == 0; i++) {
+		req = request(g->card[0], START | TAIL | SWAP | SWAP_EP | CP_DATA, 1, NULL, 0);
+		post(g->side.ep, &req);
+	}
+	if (g->me == 0)
+		return;
+	req = request(g->card[0], CONTROL | CP_SWAP, 0, &word, sizeof(word));
+	post(g->side.ep, &req);
+	take(g->side.ep, &got, sizeof(got));
+	ck_assert_uint_eq(got, word);
+}
+
+enum what { BARRIERS, BCASTS, ALLREDUCES, PUTS, SETS, PULLS, ECHOES, KINDS_OF };
 
 /* Operands are combined by the address of their sender: a node's own and what its children have. */
 static double expected_sum(struct group *g, uint32_t round, uint32_t node)
@@ -389,6 +482,15 @@ static void take_part(struct group *g)
 			double sum = allreduce(g, (round + 1) / (g->me + 3.0));
 
 			ck_assert(sum == expected_sum(g, round, 0));
+		} else if (g->what == SETS) {
+			set_bcast(g, round * 3);
+			barrier(g);
+		} else if (g->what == PULLS) {
+			pull(g, round + 1);
+			barrier(g);
+		} else if (g->what == ECHOES) {
+			echo(g, round);
+			barrier(g);
 		} else if (round < 10) {
 			put_chain(g, round + 1);
 			barrier(g);
