@@ -210,6 +210,7 @@ struct MPID_nem_glex_fetch {
 	uint32_t under_way;		     /* GETs */
 	uint8_t again;			     /* the copy of the sender has been asked for */
 	uint8_t failed;			     /* enum glexch_got */
+	uint8_t vain;			     /* it has an error, and nothing is fetched any more */
 	uint8_t over;
 	uint8_t scraps; /* bytes of a basic type whose rest comes with the next piece: */
 	uint8_t scrap[MPID_NEM_GLEX_SCRAP];
@@ -350,6 +351,8 @@ void MPID_nem_glex_stats_print(void);
 
 /* ---- glex_lmt.c ---------------------------------------------------------- */
 
+void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p);
+int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy);
 int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *rts_pkt, MPIR_Request *req);
 int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec s_cookie);
 int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie);
@@ -364,7 +367,6 @@ void MPID_nem_glex_lmt_release(MPIR_Request *req);
 extern MPIDI_CH3_PktHandler_Fcn *MPID_nem_glex_pkt_handlers[];
 #define MPID_NEM_GLEX_PKT_HANDLERS 2
 
-void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p);
 struct MPID_nem_glex_chunk *MPID_nem_glex_chunk_borrow(void);
 void MPID_nem_glex_chunk_return(struct MPID_nem_glex_chunk *chunk);
 void MPID_nem_glex_pool_init(uint32_t size, uint32_t count);
@@ -375,7 +377,6 @@ void MPID_nem_glex_pipe_release(struct MPID_nem_glex_lmt *lmt);
 int MPID_nem_glex_fetch(MPIDI_VC_t *vc, MPIR_Request *req, struct MPID_nem_glex_cookie *cookie);
 void MPID_nem_glex_fetch_release(MPIR_Request *req);
 void MPID_nem_glex_fetch_retry(void);
-int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy);
 
 /* ---- glex_coll.c --------------------------------------------------------- */
 

@@ -48,6 +48,20 @@ _Static_assert(sizeof(MPIDI_CH3_Pkt_t) + sizeof(struct MPID_nem_glex_cookie) +
 
 _Static_assert(sizeof(MPIDI_CH3_Pkt_t) + sizeof(struct MPID_nem_glex_want) <= GLEXCH_MP_BODY, "a CTS likewise");
 
+/* Where the data of a contiguous buffer begins; NULL: it is not contiguous. */
+void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p)
+{
+	int dt_contig;
+	intptr_t size;
+	MPI_Aint true_lb;
+	MPIR_Datatype *dt_ptr;
+
+	MPIDI_Datatype_get_info(req->dev.user_count, req->dev.datatype, dt_contig, size, dt_ptr, true_lb);
+	(void)dt_ptr;
+	*size_p = size;
+	return dt_contig ? (char *)req->dev.user_buf + true_lb : NULL;
+}
+
 /* ---- sender -------------------------------------------------------------- */
 
 static size_t MPID_nem_glex_cookie_size(uint32_t count)
@@ -291,6 +305,21 @@ fn_exit:
 fn_fail:
 	MPL_free(iov.iov_base);
 	*cookie_p = NULL;
+	goto fn_exit;
+}
+
+/* CTS: where it is, or that it shall come. */
+int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy)
+{
+	int mpi_errno = MPI_SUCCESS;
+	static struct MPID_nem_glex_want wants[2]; /* sent by reference */
+
+	wants[copy].chunk = MPID_nem_glex.pool.size;
+	wants[copy].copy = copy;
+	MPID_nem_lmt_send_CTS(vc, req, &wants[copy], sizeof(wants[copy]));
+fn_exit:
+	return mpi_errno;
+fn_fail:
 	goto fn_exit;
 }
 

@@ -30,6 +30,8 @@
  *     keeps it as scraps, and unpacks it with the piece that follows.
  * I4  What is sent may end the connection, and with it the request: what goes on after
  *     that holds a reference, and looks whether it is over.
+ * I5  What the receiver has no memory to fetch it does not, but says that it has: the sender
+ *     goes on as ever, and the receive ends behind it, with an error (`vain`).
  */
 #include "glex_impl.h"
 
@@ -40,6 +42,7 @@
 #define MPID_NEM_GLEX_PATIENCE	 2000 /* polls that a send waits for a chunk of the pool */
 #define MPID_NEM_GLEX_PIPE_DEPTH 4    /* chunks of a message at a time: one packed, one travelling, and some slack */
 #define MPID_NEM_GLEX_CHUNK_HEAD 64   /* free bytes before a chunk, for scraps */
+#define MPID_NEM_GLEX_NO_MEMORY	 "there is no memory to receive a message"
 
 _Static_assert(MPID_NEM_GLEX_SCRAP <= MPID_NEM_GLEX_CHUNK_HEAD, "scraps lie before a chunk");
 
@@ -75,20 +78,6 @@ struct MPID_nem_glex_piece {
 };
 
 /* ---- datatypes ----------------------------------------------------------- */
-
-/* Where the data of a contiguous buffer begins; NULL: it is not contiguous. */
-void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p)
-{
-	int dt_contig;
-	intptr_t size;
-	MPI_Aint true_lb;
-	MPIR_Datatype *dt_ptr;
-
-	MPIDI_Datatype_get_info(req->dev.user_count, req->dev.datatype, dt_contig, size, dt_ptr, true_lb);
-	(void)dt_ptr;
-	*size_p = size;
-	return dt_contig ? (char *)req->dev.user_buf + true_lb : NULL;
-}
 
 /*
  * A walk over the data of a request, one way.  MPICH's functions for it begin anew at
@@ -313,21 +302,6 @@ static void MPID_nem_glex_say_pkt(MPIDI_VC_t *vc, void *pkt, intptr_t size)
 	if (req)
 		MPIR_Request_free(req);
 	MPID_nem_glex_note(mpi_errno);
-}
-
-/* CTS: where it is, or that it shall come. */
-int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy)
-{
-	int mpi_errno = MPI_SUCCESS;
-	static struct MPID_nem_glex_want wants[2]; /* sent by reference */
-
-	wants[copy].chunk = MPID_nem_glex.pool.size;
-	wants[copy].copy = copy;
-	MPID_nem_lmt_send_CTS(vc, req, &wants[copy], sizeof(wants[copy]));
-fn_exit:
-	return mpi_errno;
-fn_fail:
-	goto fn_exit;
 }
 
 /* ---- sender -------------------------------------------------------------- */
@@ -565,6 +539,14 @@ static int MPID_nem_glex_piece_get(struct MPID_nem_glex_fetch *fetch, struct MPI
 	return 1;
 }
 
+/* I5 */
+static void MPID_nem_glex_fetch_in_vain(struct MPID_nem_glex_fetch *fetch, const char *why)
+{
+	fetch->vain = 1;
+	fetch->req->status.MPI_ERROR = MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
+							    MPI_ERR_OTHER, "**fail", "%s", why);
+}
+
 /* Begins what can be begun. */
 static void MPID_nem_glex_fetch_push(struct MPID_nem_glex_fetch *fetch)
 {
@@ -596,7 +578,7 @@ static void MPID_nem_glex_fetch_push(struct MPID_nem_glex_fetch *fetch)
 	if (ok && MPID_nem_glex.pool.mem)
 		MPID_nem_glex_fetch_wait(fetch);
 	else /* without memory it would wait for ever */
-		fetch->failed = GLEXCH_GOT_LOST_PEER;
+		MPID_nem_glex_fetch_in_vain(fetch, MPID_NEM_GLEX_NO_MEMORY);
 }
 
 /* A piece has arrived, and all before it is in place. */
@@ -628,7 +610,7 @@ static void MPID_nem_glex_fetch_failed(struct MPID_nem_glex_fetch *fetch)
 	MPIR_Request *req = fetch->req;
 
 	MPID_nem_glex_fetch_clear(fetch);
-	if (fetch->failed == GLEXCH_GOT_NO_ACCESS && !fetch->again) {
+	if (fetch->failed == GLEXCH_GOT_NO_ACCESS) {
 		fetch->failed = GLEXCH_GOT_ALL;
 		fetch->again = 1;
 		MPID_nem_glex_note(MPID_nem_glex_ask(fetch->vc, req, 1));
@@ -655,26 +637,6 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* Puts in place what is next, and goes on. */
-static void MPID_nem_glex_fetch_settle(struct MPID_nem_glex_fetch *fetch)
-{
-	struct MPID_nem_glex_piece *piece;
-
-	while (!fetch->failed && (piece = fetch->pieces) && piece->state == MPID_NEM_GLEX_ARRIVED) {
-		MPID_nem_glex_piece_place(fetch, piece);
-		fetch->pieces = piece->next;
-		MPID_nem_glex_piece_free(fetch, piece);
-	}
-	if (!fetch->failed && fetch->done == MPID_nem_glex_fetch_len(fetch)) {
-		MPID_nem_glex_note(MPID_nem_glex_fetch_done(fetch));
-		return;
-	}
-	if (!fetch->failed && (fetch->cookie || fetch->pieces))
-		MPID_nem_glex_fetch_push(fetch);
-	if (fetch->failed && !fetch->under_way)
-		MPID_nem_glex_fetch_failed(fetch);
-}
-
 /* Its chunk at the sender may be filled again, if anything is left to be. */
 static void MPID_nem_glex_piece_taken(struct MPID_nem_glex_fetch *fetch, uint64_t pos)
 {
@@ -687,6 +649,52 @@ static void MPID_nem_glex_piece_taken(struct MPID_nem_glex_fetch *fetch, uint64_
 	MPID_nem_glex_say_pkt(fetch->vc, &pkt, sizeof(pkt));
 }
 
+/* I5: of what has not been begun, and to the end if nothing is under way. */
+static void MPID_nem_glex_fetch_skip(struct MPID_nem_glex_fetch *fetch)
+{
+	struct MPID_nem_glex_piece **p = &fetch->pieces, *piece;
+
+	while ((piece = *p)) {
+		int waits = piece->state == MPID_NEM_GLEX_WAITING;
+		uint64_t pos = piece->pos;
+
+		if (piece->state == MPID_NEM_GLEX_COMING) {
+			p = &piece->next;
+			continue;
+		}
+		*p = piece->next;
+		MPID_nem_glex_piece_free(fetch, piece);
+		if (waits)
+			MPID_nem_glex_piece_taken(fetch, pos);
+		if (fetch->over) /* I4 */
+			return;
+	}
+	if (!fetch->under_way && (fetch->cookie || fetch->asked == MPID_nem_glex_fetch_len(fetch)))
+		MPID_nem_glex_note(MPID_nem_glex_fetch_done(fetch));
+}
+
+/* Puts in place what is next, and goes on. */
+static void MPID_nem_glex_fetch_settle(struct MPID_nem_glex_fetch *fetch)
+{
+	struct MPID_nem_glex_piece *piece;
+
+	while (!fetch->failed && !fetch->vain && (piece = fetch->pieces) && piece->state == MPID_NEM_GLEX_ARRIVED) {
+		MPID_nem_glex_piece_place(fetch, piece);
+		fetch->pieces = piece->next;
+		MPID_nem_glex_piece_free(fetch, piece);
+	}
+	if (!fetch->failed && !fetch->vain && fetch->done == MPID_nem_glex_fetch_len(fetch)) {
+		MPID_nem_glex_note(MPID_nem_glex_fetch_done(fetch));
+		return;
+	}
+	if (!fetch->failed && !fetch->vain && (fetch->cookie || fetch->pieces))
+		MPID_nem_glex_fetch_push(fetch);
+	if (fetch->failed && !fetch->under_way)
+		MPID_nem_glex_fetch_failed(fetch);
+	else if (fetch->vain && !fetch->failed)
+		MPID_nem_glex_fetch_skip(fetch);
+}
+
 /* A GET has ended. */
 static void MPID_nem_glex_piece_got(void *arg, enum glexch_got got)
 {
@@ -696,6 +704,10 @@ static void MPID_nem_glex_piece_got(void *arg, enum glexch_got got)
 
 	piece->state = MPID_NEM_GLEX_ARRIVED;
 	fetch->under_way--;
+	if (got == GLEXCH_GOT_NO_ACCESS && fetch->again && !fetch->vain)
+		MPID_nem_glex_fetch_in_vain(fetch, "the copy of a message cannot be reached either");
+	if (got == GLEXCH_GOT_NO_ACCESS && fetch->vain)
+		got = GLEXCH_GOT_ALL;
 	if (got != GLEXCH_GOT_ALL && fetch->failed != GLEXCH_GOT_LOST_PEER)
 		fetch->failed = (uint8_t)got;
 	MPIR_Request_add_ref(req); /* I4 */
@@ -761,10 +773,15 @@ static int MPID_nem_glex_piece_come(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, void *
 		fetch->buf = MPID_nem_glex_contig(req, &size);
 		MPID_nem_glex.stats.unpacked += !fetch->buf;
 	}
-	MPIR_ERR_CHKANDJUMP(!MPID_nem_glex_piece_add(fetch, come->len, &come->region), mpi_errno, MPI_ERR_OTHER,
-			    "**nomem");
 	MPIR_Request_add_ref(req); /* I4 */
-	MPID_nem_glex_fetch_settle(fetch);
+	if (!fetch->vain && !MPID_nem_glex_piece_add(fetch, come->len, &come->region))
+		MPID_nem_glex_fetch_in_vain(fetch, MPID_NEM_GLEX_NO_MEMORY);
+	if (fetch->vain) {
+		fetch->asked += come->len;
+		MPID_nem_glex_piece_taken(fetch, come->pos);
+	}
+	if (!fetch->over)
+		MPID_nem_glex_fetch_settle(fetch);
 	MPIR_Request_free(req);
 fn_exit:
 	return mpi_errno;

@@ -38,6 +38,9 @@ compile_mpi cancel "$src/test/mpi/cancel.c"
 GLEX_MPI_STATS=1 mpirun_ 2 "$work/bin/cancel" >"$work/out" 2>"$work/err"
 says ok out && [ "$(grep -c 'found no room 0,' "$work/err")" = 2 ]
 result $? "cancelled sends give back what they held"
+compile_mpi no_memory "$src/test/mpi/no_memory.c"
+mpirun_ 2 "$work/bin/no_memory" >"$work/out" 2>"$work/err" && says ok out
+result $? "receives for which there is no memory end at both sides"
 run "no rendezvous for these" GLEX_EAGER_MAX_MSG_SIZE=4000000
 ! grep -q '^  rendezvous ' "$work/err"
 result $? "there was none"
