@@ -136,6 +136,81 @@ START_TEST(vma__long_and_odd_names__do_not_confuse_what_follows)
 }
 END_TEST
 
+/* Everything but what is mapped only while it is looked at. */
+static int walk_over(struct nic_vma_walk *walk, struct nic_vma *list, int room)
+{
+	int n = 0;
+
+	while (n < room && nic_vma_next(walk, &list[n]))
+		n++;
+	return n;
+}
+
+#define ALL 2000
+
+START_TEST(vma__walk__by_text_finds_what_the_call_finds)
+{
+	static struct nic_vma by_call[ALL], by_text[ALL];
+	int fd = nic_vma_open(), mem = memfd_create("a file", MFD_CLOEXEC), n;
+	struct nic_vma_walk walk;
+	unsigned char *base;
+
+	ck_assert_int_eq(ftruncate(mem, (off_t)(8 * PAGE)), 0);
+	base = mmap(NULL, ALL * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < 1000; i += 2)
+		mmap(base + (size_t)i * PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, mem, 0);
+	nic_vma_walk(&walk, fd);
+	n = walk_over(&walk, by_call, ALL);
+	ck_assert_int_gt(n, 1000);
+	nic_vma_walk(&walk, fd);
+	walk.text = true;
+	ck_assert_int_ge(walk_over(&walk, by_text, ALL), n); /* [vsyscall] is in the text only */
+	for (int i = 0; i < n; i++)
+		expect_same(&by_call[i], &by_text[i]);
+	close(fd);
+	close(mem);
+}
+END_TEST
+
+/* What is left of a line that was cut looks like another line. */
+START_TEST(vma__name_longer_than_a_line_may_be__its_end_is_no_mapping)
+{
+	char dir[] = "/dev/shm/glex-vma-XXXXXX", path[2000];
+	struct nic_vma by_call, by_text;
+	int fd = nic_vma_open(), mem = -1, len;
+	unsigned char *base;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	/* 16 bytes a time, so one of 16 lengths is cut where a line could begin */
+	for (int depth = 0, lead = _i; depth < 8; depth++, lead = 0) {
+		len = depth ? (int)strlen(path) : snprintf(path, sizeof(path), "%s", dir);
+		snprintf(path + len, sizeof(path) - (size_t)len, "/%.*s", lead, "xxxxxxxxxxxxxxxx");
+		for (int k = 0; k < 15; k++)
+			strcat(path, "1-f rwxp 0 0:0 9");
+		if (depth < 7)
+			ck_assert_int_eq(mkdir(path, 0700), 0);
+	}
+	mem = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(mem, 0);
+	ck_assert_int_eq(ftruncate(mem, (off_t)(8 * PAGE)), 0);
+	base = map_some(mem);
+	for (size_t i = 0; i < 40; i++) {
+		ck_assert(nic_vma_find(fd, (uintptr_t)base + i * PAGE, &by_call));
+		ck_assert(nic_vma_find_text(fd, (uintptr_t)base + i * PAGE, &by_text));
+		expect_same(&by_call, &by_text);
+	}
+	ck_assert(nic_vma_find_text(fd, 0, &by_text));
+	ck_assert_uint_gt(by_text.start, 1);
+	unlink(path);
+	for (char *end; (end = strrchr(path, '/')) && strcmp(path, dir) != 0;) {
+		*end = '\0';
+		rmdir(path);
+	}
+	close(fd);
+	close(mem);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("vma");
@@ -144,6 +219,8 @@ int main(void)
 	tcase_add_test(tc, vma__every_mapping__both_ways_say_the_same);
 	tcase_add_loop_test(tc, vma__what_a_mapping_is__is_said, 0, 2);
 	tcase_add_test(tc, vma__long_and_odd_names__do_not_confuse_what_follows);
+	tcase_add_loop_test(tc, vma__name_longer_than_a_line_may_be__its_end_is_no_mapping, 0, 16);
+	tcase_add_test(tc, vma__walk__by_text_finds_what_the_call_finds);
 	suite_add_tcase(suite, tc);
 	return unit_run(suite);
 }

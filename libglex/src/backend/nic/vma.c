@@ -104,41 +104,66 @@ static bool parse(const char *line, struct nic_vma *vma)
 	return true;
 }
 
-/*
- * Reads on until buf holds a whole line, or the end.  used: bytes of it that are
- * done with; at: of the file, that were read.  A line longer than buf is cut.
- * False: there is no line left.
- */
-static bool next_line(int fd, off_t *at, char *buf, size_t size, size_t *have, size_t *used)
+/* Reads on until buf holds a whole line, or is full, or there is no more.  False: there is no line left. */
+static bool next_piece(struct nic_vma_walk *walk)
 {
-	memmove(buf, buf + *used, *have - *used);
-	*have -= *used;
-	*used = 0;
-	while (!memchr(buf, '\n', *have) && *have < size - 1) {
-		ssize_t n = pread(fd, buf + *have, size - 1 - *have, *at);
+	memmove(walk->buf, walk->buf + walk->used, walk->have - walk->used);
+	walk->have -= walk->used;
+	while (!memchr(walk->buf, '\n', walk->have) && walk->have < sizeof(walk->buf) - 1) {
+		ssize_t n = pread(walk->fd, walk->buf + walk->have, sizeof(walk->buf) - 1 - walk->have, walk->at);
 
 		if (n <= 0)
 			break;
-		*have += (size_t)n;
-		*at += n;
+		walk->have += (size_t)n;
+		walk->at += n;
 	}
-	buf[*have] = '\0';
-	*used = strcspn(buf, "\n");
-	*used += buf[*used] == '\n';
-	return *used > 0;
+	walk->buf[walk->have] = '\0';
+	walk->used = strcspn(walk->buf, "\n");
+	return walk->have > 0;
 }
 
-/* Without an allocation: it may be called from inside the allocator; by several threads at once. */
+/* The same; lines longer than buf are cut. */
+static bool next_line(struct nic_vma_walk *walk)
+{
+	bool rest;
+
+	do {
+		if (!next_piece(walk))
+			return false;
+		rest = walk->cut;
+		walk->cut = walk->buf[walk->used] != '\n';
+		walk->used += !walk->cut;
+	} while (rest);
+	return true;
+}
+
+void nic_vma_walk(struct nic_vma_walk *walk, int fd)
+{
+	*walk = (struct nic_vma_walk){.fd = fd};
+}
+
+/* Without an allocation, as nic_vma_find: it may be called from inside the allocator. */
+bool nic_vma_next(struct nic_vma_walk *walk, struct nic_vma *vma)
+{
+	int found = walk->text ? -1 : ask(walk->fd, walk->next, vma);
+
+	walk->text = found < 0;
+	while (found < 0)
+		found = next_line(walk) ? (parse(walk->buf, vma) && vma->end > walk->next ? 1 : -1) : 0;
+	if (found)
+		walk->next = vma->end;
+	return found;
+}
+
+/* By several threads at once. */
 bool nic_vma_find_text(int fd, uint64_t addr, struct nic_vma *vma)
 {
-	char buf[4096 + 128]; /* a path, and what stands before it */
-	size_t have = 0, used = 0;
-	bool found = false;
-	off_t at = 0;
+	struct nic_vma_walk walk;
 
-	while (!found && next_line(fd, &at, buf, sizeof(buf), &have, &used))
-		found = parse(buf, vma) && vma->end > addr;
-	return found;
+	nic_vma_walk(&walk, fd);
+	walk.text = true;
+	walk.next = addr;
+	return nic_vma_next(&walk, vma);
 }
 
 bool nic_vma_find(int fd, uint64_t addr, struct nic_vma *vma)

@@ -9,6 +9,7 @@
 #define GLEXI_VMA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct nic_vma {
@@ -28,6 +29,27 @@ bool nic_vma_find(int fd, uint64_t addr, struct nic_vma *vma);
 
 /* The same by text alone, as where the kernel has no better way. */
 bool nic_vma_find_text(int fd, uint64_t addr, struct nic_vma *vma);
+
+/*
+ * All mappings, in the order of their addresses: the text is read once for all of
+ * them, where nic_vma_find would read it from its beginning for each.  Meanwhile
+ * nobody else may read by this descriptor: what others map and unmap then moves
+ * no line that is still to come.
+ */
+struct nic_vma_walk {
+	int fd;
+	bool text;	   /* the kernel has no better way */
+	bool cut;	   /* what is to come of the text is the rest of a line */
+	uint64_t next;	   /* the last one's end */
+	int64_t at;	   /* of the text, that was read */
+	size_t have, used; /* of buf, that is there, and is done with */
+	char buf[1024];	   /* longer lines are cut: no name that struct nic_vma has room for */
+};
+
+void nic_vma_walk(struct nic_vma_walk *walk, int fd);
+
+/* False: that was all. */
+bool nic_vma_next(struct nic_vma_walk *walk, struct nic_vma *vma);
 
 /* Memory of no file, not shared, that the program may write, and no stack. */
 bool nic_vma_is_plain(const struct nic_vma *vma);
