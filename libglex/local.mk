@@ -52,6 +52,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/peer.c \
 	libglex/src/backend/nic/adopt.c libglex/src/backend/nic/adopt.h \
 	libglex/src/backend/nic/adopt_move.c \
+	libglex/src/backend/nic/adopt_shown.c \
 	libglex/src/backend/nic/adopt_watch.c \
 	libglex/src/backend/nic/alloc.c \
 	libglex/src/backend/nic/coll.c \

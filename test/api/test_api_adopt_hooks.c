@@ -6,9 +6,12 @@
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 
 #include "test/api/adopt.h"
 #include "test/api/rcache_bench.h"
@@ -211,6 +214,7 @@ START_TEST(rcache__peers_used_it_often__is_adopted_when_the_cache_asks)
 }
 END_TEST
 
+/* The last one private memory would refuse, and this does not, for it is private no more: it is what was asked for. */
 static const int advices[] = {MADV_DONTNEED, MADV_FREE, MADV_REMOVE};
 
 /* _i: which advice */
@@ -236,6 +240,122 @@ START_TEST(rcache__contents_of_adopted_memory_discarded__zero_for_all)
 	close_adopter(&a);
 }
 END_TEST
+
+/* What the kernel does not do to private memory is not done to this.  _i: 0 an odd address, 1 it is locked; + 2: _FREE */
+START_TEST(rcache__advice_is_refused__adopted_contents_stay)
+{
+	int advice = _i / 2 ? MADV_FREE : MADV_DONTNEED;
+	unsigned char *mem = map_at(NULL, LEN, 3);
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	region = use_often(&a, mem, LEN);
+	OK(glex_rcache_put(a.rc, &region));
+	ck_assert(is_shared(mem));
+	if (_i % 2)
+		ck_assert_int_eq(mlock(mem + LEN / 2, page), 0);
+	ck_assert_int_eq(madvise(mem + LEN / 2 + (_i % 2 ? 0 : 8), page, advice), -1);
+	for (size_t i = 0; i < LEN; i++)
+		ck_assert_int_eq(mem[i], 3);
+	munmap(mem, LEN);
+	close_adopter(&a);
+}
+END_TEST
+
+/* Pages go as a whole, and what is mapped goes even if the call fails for what is not.  _i: 1: a page is missing */
+START_TEST(rcache__some_of_adopted_memory_is_discarded__whole_pages_are_zero)
+{
+	size_t from = LEN / 2, len = 5 * PAGE + 100, hole = from + 2 * PAGE;
+	unsigned char *mem = map_at(NULL, LEN, 3);
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	region = use_often(&a, mem, LEN);
+	OK(glex_rcache_put(a.rc, &region));
+	ck_assert(is_shared(mem));
+	if (_i)
+		munmap(mem + hole, page);
+	ck_assert_int_eq(madvise(mem + from, len, MADV_DONTNEED), _i ? -1 : 0);
+	for (size_t i = 0; i < LEN; i++)
+		if (!_i || i < hole || i >= hole + page)
+			ck_assert_int_eq(mem[i], i >= from && i < from + 6 * PAGE ? 0 : 3);
+	munmap(mem, LEN);
+	close_adopter(&a);
+}
+END_TEST
+
+/* ---- signals --------------------------------------------------------------------- */
+
+static _Atomic unsigned handled;
+
+/* As a runtime does that looks after its memory, or a profiler. */
+static void map_and_unmap(int number)
+{
+	void *mem = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)number;
+	if (mem != MAP_FAILED) {
+		madvise(mem, page, MADV_DONTNEED);
+		munmap(mem, page);
+	}
+	handled++;
+}
+
+static void alarms(long us)
+{
+	struct itimerval every = {{0, us}, {0, us}};
+
+	ck_assert_int_eq(setitimer(ITIMER_REAL, &every, NULL), 0);
+}
+
+/* So many that giving back takes a while. */
+static void map_very_many(void)
+{
+	unsigned char *room = map_at(NULL, 1000 * page, 0);
+
+	for (size_t i = 0; i < 1000; i += 2)
+		ck_assert_int_eq(mprotect(room + i * page, page, PROT_READ), 0);
+}
+
+START_TEST(rcache__handler_of_a_signal_unmaps_while_the_program_does__both_go_on)
+{
+	struct sigaction action = {.sa_handler = map_and_unmap, .sa_flags = SA_RESTART}, usual;
+	struct glex_rcache_region region;
+	struct adopter a;
+
+	open_adopter(&a);
+	map_very_many();
+	ck_assert_int_eq(sigaction(SIGALRM, &action, &usual), 0);
+	for (int round = 0; round < 5; round++) {
+		unsigned char *mem = map_at(NULL, LEN, 3);
+		unsigned before;
+		pid_t child;
+
+		region = use_often(&a, mem, LEN);
+		OK(glex_rcache_put(a.rc, &region));
+		ck_assert(is_shared(mem));
+		before = handled;
+		alarms(300);
+		child = fork();
+		if (child == 0)
+			_exit(EXIT_SUCCESS);
+		ck_assert_int_eq(waitpid(child, NULL, 0), child);
+		for (size_t at = 0; at < LEN; at += page) {
+			ck_assert_int_eq(madvise(mem + at, page, MADV_DONTNEED), 0);
+			ck_assert_int_eq(munmap(mem + at, page), 0);
+		}
+		alarms(0);
+		ck_assert_uint_gt(handled, before);
+		ck_assert_int_eq(adopted_kib(), 0);
+	}
+	sigaction(SIGALRM, &usual, NULL);
+	close_adopter(&a);
+}
+END_TEST
+
+/* ---- what goes ------------------------------------------------------------------- */
 
 /* _i: 0 unmapped, 1 mapped over, 2 moved away and unmapped there */
 START_TEST(rcache__adopted_memory_goes__its_pages_are_given_back)
@@ -524,6 +644,9 @@ int main(void)
 	tcase_add_test(tc, rcache__becomes_hot_while_another_thread_registers__is_adopted_later);
 	tcase_add_loop_test(tc, rcache__peers_used_it_often__is_adopted_when_the_cache_asks, 0, 6);
 	tcase_add_loop_test(tc, rcache__contents_of_adopted_memory_discarded__zero_for_all, 0, 3);
+	tcase_add_loop_test(tc, rcache__advice_is_refused__adopted_contents_stay, 0, 4);
+	tcase_add_loop_test(tc, rcache__some_of_adopted_memory_is_discarded__whole_pages_are_zero, 0, 2);
+	tcase_add_test(tc, rcache__handler_of_a_signal_unmaps_while_the_program_does__both_go_on);
 	tcase_add_loop_test(tc, rcache__adopted_memory_goes__its_pages_are_given_back, 0, 3);
 	tcase_add_loop_test(tc, rcache__one_of_two_that_were_adopted_as_one_is_made_longer__the_other_keeps_its_bytes,
 			    0, 4);

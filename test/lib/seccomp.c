@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #define USERFAULTFD_NEW 0xaa00 /* ioctl of /dev/userfaultfd */
+#define VMA_QUERY	0x6611 /* the lower half of it: of /proc/self/maps */
 
 static int install(struct sock_filter *code, size_t len)
 {
@@ -48,6 +49,21 @@ int forbid_userfaultfd(void)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* little end first */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, USERFAULTFD_NEW, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	return install(code, sizeof(code) / sizeof(code[0]));
+}
+
+int forbid_vma_query(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* little end first */
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffff), /* its size is of no interest */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VMA_QUERY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 

@@ -12,6 +12,9 @@ int forbid_attach(void);
 /* Likewise one that gets no userfaultfd. */
 int forbid_userfaultfd(void);
 
+/* Likewise one whose kernel tells what is mapped by the text of /proc alone, as those before Linux 6.11 do. */
+int forbid_vma_query(void);
+
 /* Nothing but to end: any other system call ends the process by SIGSYS. */
 int forbid_all(void);
 

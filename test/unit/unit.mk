@@ -9,6 +9,7 @@ test_stress_ring_LDADD = emulator/nic/libemunic.la -lpthread
 
 if HAVE_CHECK
 glex_model_tests = \
+	test/unit/test_adopt \
 	test/unit/test_coll \
 	test/unit/test_coll_order \
 	test/unit/test_copy \
@@ -74,6 +75,12 @@ test_unit_test_exec_LDADD = $(glex_model_libs)
 test_unit_test_memwatch_SOURCES = test/unit/test_memwatch.c
 test_unit_test_memwatch_CFLAGS = $(glex_model_cflags)
 test_unit_test_memwatch_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
+test_unit_test_adopt_SOURCES = test/unit/test_adopt.c test/unit/unit.h test/lib/seccomp.c test/lib/seccomp.h \
+	libglex/src/backend/nic/adopt.c libglex/src/backend/nic/adopt.h libglex/src/backend/nic/adopt_move.c \
+	libglex/src/backend/nic/adopt_shown.c libglex/src/backend/nic/adopt_watch.c \
+	libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h
+test_unit_test_adopt_CFLAGS = $(glex_model_cflags) -I$(top_srcdir)/libglex/src
+test_unit_test_adopt_LDADD = test/unit/libqueue.la libglex/src/cfg/libglexcfg.la $(glex_model_libs)
 test_unit_test_vma_SOURCES = test/unit/test_vma.c test/unit/unit.h libglex/src/backend/nic/vma.c libglex/src/backend/nic/vma.h
 test_unit_test_vma_CFLAGS = $(glex_model_cflags) -I$(top_srcdir)/libglex/src
 test_unit_test_vma_LDADD = $(glex_model_libs)

@@ -96,8 +96,9 @@ void glexi_memwatch_resume(void);
  * holding it; and if they map, unmap or advise themselves, they do so by
  * syscall(2), which is not reported.  errno is theirs to spoil.
  *
- * before() of a DISCARD may do more than the kernel is going to, such as punch a
- * hole into a shared object whose pages madvise would only unmap.
+ * after() of a DISCARD may do more than the kernel has done, such as punch a hole
+ * into a shared object whose pages madvise only unmaps; not where the monitor
+ * lags, for who made the call may have gone on.
  */
 struct glexi_memwatch {
 	void (*before)(struct glexi_memwatch *self, const struct glexi_mem_change *change);

@@ -217,12 +217,12 @@ static uint64_t window_of(uint64_t offset)
 }
 
 /* An adopted mapping that the piece can be put beside of, at piece->offset: all of it is free, and in one window. */
-static bool fits_beside(int vma_fd, const struct nic_vma *vma, const struct adopt_piece *piece)
+static bool fits_beside(const struct nic_vma *vma, const struct adopt_piece *piece)
 {
 	uint64_t last = piece->offset + (piece->end - piece->start) - 1;
 
 	return window_of(piece->offset) == window_of(vma->offset) && window_of(last) == window_of(vma->offset) &&
-	       nic_adopt_is_free(vma_fd, piece->offset, last + 1);
+	       nic_adopt_is_free(piece->offset, last + 1);
 }
 
 /* What of [addr, end) lies before the piece, or behind it, is adopted: both become one mapping. */
@@ -233,13 +233,13 @@ static bool put_beside(int vma_fd, uint64_t addr, uint64_t end, struct adopt_pie
 	if (piece->start > addr && nic_vma_find(vma_fd, piece->start - 1, &vma) && vma.end == piece->start &&
 	    nic_adopt_is(vma.dev, vma.ino)) {
 		piece->offset = vma.offset + (vma.end - vma.start);
-		if (fits_beside(vma_fd, &vma, piece))
+		if (fits_beside(&vma, piece))
 			return true;
 	}
 	if (piece->end < end && nic_vma_find(vma_fd, piece->end, &vma) && vma.start == piece->end &&
 	    nic_adopt_is(vma.dev, vma.ino)) {
 		piece->offset = vma.offset - (piece->end - piece->start);
-		return fits_beside(vma_fd, &vma, piece);
+		return fits_beside(&vma, piece);
 	}
 	return false;
 }
@@ -259,7 +259,8 @@ static struct adopt_piece *in_window(uint64_t window)
 /* It has been moved. */
 static void remember(const struct adopt_piece *piece)
 {
-	struct adopt_piece *other = in_window(window_of(piece->offset));
+	uint64_t window = window_of(piece->offset);
+	struct adopt_piece *other = in_window(window);
 	/* relaxed: under the lock; others only look whether it is 0 */
 	uint32_t count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
 
@@ -269,18 +270,26 @@ static void remember(const struct adopt_piece *piece)
 		return;
 	}
 	nic_adopt.piece[count] = *piece;
-	nic_adopt.windows++;
+	nic_adopt.window = (window + 1) % ADOPT_ROOMS;
 	atomic_store_explicit(&nic_adopt.count, count + 1, memory_order_relaxed); /* relaxed: see above */
 }
 
 /* Beside what is there of [addr, end), or into a window of its own.  False: there is none left. */
 static bool place(int vma_fd, uint64_t addr, uint64_t end, bool again, struct adopt_piece *piece)
 {
+	const uint64_t half = UINT64_C(1) << (ADOPT_WINDOW - 1);
+
 	if (!again && put_beside(vma_fd, addr, end, piece))
 		return true;
-	piece->offset = (nic_adopt.windows << ADOPT_WINDOW) + (UINT64_C(1) << (ADOPT_WINDOW - 1)) + piece->start % HUGE;
 	/* relaxed: under the lock */
-	return atomic_load_explicit(&nic_adopt.count, memory_order_relaxed) < ADOPT_MAX && piece->offset < ADOPT_FILE;
+	if (atomic_load_explicit(&nic_adopt.count, memory_order_relaxed) == ADOPT_MAX ||
+	    piece->end - piece->start > half - HUGE)
+		return false;
+	/* Each in its turn, so that what was left long ago is used again the latest: a transfer may still be under way. */
+	while (in_window(nic_adopt.window))
+		nic_adopt.window = (nic_adopt.window + 1) % ADOPT_ROOMS;
+	piece->offset = (nic_adopt.window << ADOPT_WINDOW) + half + piece->start % HUGE;
+	return true;
 }
 
 /* ---- moving ------------------------------------------------------------------------------- */

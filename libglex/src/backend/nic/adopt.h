@@ -29,9 +29,10 @@
 #define ADOPT_FILE   (INT64_C(1) << 60)
 #define ADOPT_WINDOW 40	  /* bits */
 #define ADOPT_MAX    512u /* pieces at once: each is one or two more mappings, and a descriptor of glexd */
+#define ADOPT_ROOMS  ((uint64_t)ADOPT_FILE >> ADOPT_WINDOW) /* windows; far more than pieces */
 
 struct adopt_piece {
-	uint64_t start, end; /* where it was adopted, or was last seen: the program may move it, in parts too */
+	uint64_t start, end; /* between these all of it was last seen: the program may move it, in parts too */
 	uint64_t offset;     /* in the memfd; of the first that was moved into this window */
 };
 
@@ -42,7 +43,7 @@ struct adopt {
 	int fd;		      /* -1: nothing was adopted yet */
 	int vma_fd;	      /* of nic_vma_open, as long as fd: later there may be no descriptor left */
 	uint64_t dev, ino;
-	uint64_t windows;	/* used so far */
+	uint64_t window;	/* to be tried next; one that a piece has is passed over */
 	_Atomic uint32_t count; /* written under the lock */
 	struct adopt_piece piece[ADOPT_MAX];
 };
@@ -73,11 +74,27 @@ static inline bool nic_adopt_is(uint64_t dev, uint64_t ino)
 	return nic_adopt.fd >= 0 && nic_adopt.ino == ino && nic_adopt.dev == dev;
 }
 
+static inline bool nic_adopt_shows(const struct nic_vma *vma)
+{
+	return nic_adopt_is(vma->dev, vma->ino);
+}
+
 /* adopt_watch.c: learns from now on when adopted memory goes. */
 void nic_adopt_watch(void);
-/* Gives back to the system what is not mapped any more.  Under the lock. */
+
+/*
+ * adopt_shown.c: what of the memfd is mapped, and giving back what is not.  All
+ * under the lock, for nobody else may read by nic_adopt.vma_fd meanwhile.
+ */
+
+/* The memfd's bytes [from, to) are empty from here on. */
+void nic_adopt_punch(uint64_t from, uint64_t to);
+/* No mapping shows the memfd's bytes [from, to); they are empty then. */
+bool nic_adopt_is_free(uint64_t from, uint64_t to);
+/* Mappings other than [addr, end) show the memfd's bytes [from, to) too. */
+bool nic_adopt_is_shown_elsewhere(uint64_t from, uint64_t to, uint64_t addr, uint64_t end);
+/* Gives back to the system what is not mapped any more of the pieces last seen in [start, end); or of all. */
+void nic_adopt_settle(uint64_t start, uint64_t end);
 void nic_adopt_sweep(void);
-/* No mapping shows the memfd's bytes [from, to); they are empty then.  Under the lock. */
-bool nic_adopt_is_free(int vma_fd, uint64_t from, uint64_t to);
 
 #endif /* GLEXI_ADOPT_H */

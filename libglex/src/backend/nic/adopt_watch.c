@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -25,94 +26,25 @@
 
 #define PAGE UINT64_C(4096)
 
-/* ---- what goes ---------------------------------------------------------------------- */
+/* ---- the lock ----------------------------------------------------------------------- */
 
-static void punch(uint64_t from, uint64_t to)
+/* A signal's handler may unmap and fork as well: on this thread it would wait for itself. */
+static void lock_quietly(sigset_t *before)
 {
-	fallocate(nic_adopt.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+	pthread_mutex_lock(&nic_adopt.lock);
 }
 
-static bool is_ours(const struct nic_vma *vma)
+static void unlock_quietly(const sigset_t *before)
 {
-	return nic_adopt_is(vma->dev, vma->ino);
+	pthread_mutex_unlock(&nic_adopt.lock);
+	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/*
- * The mapping, anywhere, that shows the memfd at `at` or first behind it, below
- * `end`.  False: none does.
- */
-static bool shown_from(int vma_fd, uint64_t at, uint64_t end, struct nic_vma *shown)
-{
-	struct nic_vma vma = {.end = 0};
-	bool found = false;
-
-	while (nic_vma_find(vma_fd, vma.end, &vma)) {
-		if (!is_ours(&vma) || vma.offset >= end || vma.offset + (vma.end - vma.start) <= at)
-			continue;
-		if (!found || vma.offset < shown->offset)
-			*shown = vma;
-		found = true;
-	}
-	return found;
-}
-
-bool nic_adopt_is_free(int vma_fd, uint64_t from, uint64_t to)
-{
-	struct nic_vma vma;
-
-	if (shown_from(vma_fd, from, to, &vma))
-		return false;
-	punch(from, to);
-	return true;
-}
-
-/* Punches what of the piece's window no mapping shows; false: none shows anything of it. */
-static bool settle_piece(int vma_fd, struct adopt_piece *piece)
-{
-	uint64_t at = piece->offset >> ADOPT_WINDOW << ADOPT_WINDOW, end = at + (UINT64_C(1) << ADOPT_WINDOW);
-	struct nic_vma vma = {.end = 0};
-	bool shown = false;
-
-	while (at < end && shown_from(vma_fd, at, end, &vma)) {
-		if (vma.offset > at)
-			punch(at, vma.offset);
-		if (!shown)
-			piece->start = vma.start;
-		piece->end = vma.end;
-		at = vma.offset + (vma.end - vma.start);
-		shown = true;
-	}
-	if (at < end)
-		punch(at, end);
-	return shown;
-}
-
-static bool is_in(const struct adopt_piece *piece, uint64_t start, uint64_t end)
-{
-	return piece->start < end && start < piece->end;
-}
-
-/* Looks after the pieces that were last seen in [start, end).  Under the lock. */
-static void settle(uint64_t start, uint64_t end)
-{
-	/* relaxed: under the lock */
-	uint32_t i = 0, count = atomic_load_explicit(&nic_adopt.count, memory_order_relaxed);
-
-	while (i < count) {
-		struct adopt_piece *piece = &nic_adopt.piece[i];
-
-		if (is_in(piece, start, end) && !settle_piece(nic_adopt.vma_fd, piece))
-			*piece = nic_adopt.piece[--count];
-		else
-			i++;
-	}
-	atomic_store_explicit(&nic_adopt.count, count, memory_order_relaxed); /* relaxed: see above */
-}
-
-void nic_adopt_sweep(void)
-{
-	settle(0, UINT64_MAX);
-}
+/* ---- what is discarded ---------------------------------------------------------------- */
 
 static bool is_any(void)
 {
@@ -120,17 +52,35 @@ static bool is_any(void)
 	return atomic_load_explicit(&nic_adopt.count, memory_order_relaxed) != 0;
 }
 
-/* madvise would only unmap the pages of a shared mapping: their contents would come back. */
-static void discard(const struct glexi_mem_change *change)
+static uint64_t whole_pages(uint64_t len)
 {
-	uint64_t at = change->addr, end = at + change->len, from, to;
+	return (len + PAGE - 1) / PAGE * PAGE;
+}
+
+/* What the kernel would have discarded of private memory, but not of this, or before it came to what it does not. */
+static bool is_discarded(int advice, uint64_t from, uint64_t to)
+{
+	return (advice == MADV_DONTNEED || advice == MADV_FREE) &&
+	       syscall(SYS_madvise, from, to - from, MADV_DONTNEED) == 0;
+}
+
+/*
+ * The kernel has judged.  Of a shared mapping it only unmaps the pages: their
+ * contents would come back.  Where it has refused, by far the most often because
+ * it knows no MADV_FREE of such memory, each mapping is judged by itself.
+ */
+static void discard(const struct glexi_mem_change *change, bool done)
+{
+	uint64_t at = change->addr, end = at + whole_pages(change->len), from, to;
 	struct nic_vma vma;
 
+	if (at % PAGE != 0)
+		return;
 	while (at < end && nic_vma_find(nic_adopt.vma_fd, at, &vma) && vma.start < end) {
 		from = at > vma.start ? at : vma.start;
 		to = end < vma.end ? end : vma.end;
-		if (is_ours(&vma))
-			punch(vma.offset + (from - vma.start), vma.offset + (to - vma.start));
+		if (nic_adopt_shows(&vma) && (done || is_discarded(change->how, from, to)))
+			nic_adopt_punch(vma.offset + (from - vma.start), vma.offset + (to - vma.start));
 		at = vma.end;
 	}
 }
@@ -148,23 +98,6 @@ static unsigned char *map_private(uint64_t addr, uint64_t len, int prot)
 		(void *)syscall(SYS_mmap, addr, len, prot, MAP_PRIVATE | MAP_ANONYMOUS | (addr ? MAP_FIXED : 0), -1, 0);
 
 	return at == MAP_FAILED ? NULL : at;
-}
-
-/* Mappings other than [addr, end) show the memfd's bytes [from, to) too. */
-static bool is_shown_elsewhere(int vma_fd, uint64_t from, uint64_t to, uint64_t addr, uint64_t end)
-{
-	struct nic_vma vma = {.end = 0};
-
-	while (nic_vma_find(vma_fd, vma.end, &vma)) {
-		uint64_t first = from > vma.offset ? from : vma.offset;
-		uint64_t stop = vma.offset + (vma.end - vma.start);
-
-		stop = to < stop ? to : stop;
-		if (is_ours(&vma) && first < stop &&
-		    (vma.start + (first - vma.offset) < addr || vma.start + (stop - vma.offset) > end))
-			return true;
-	}
-	return false;
 }
 
 /* Reads what is not a hole; a hole's copy is zero already. */
@@ -209,58 +142,59 @@ static void part(const struct glexi_mem_change *change, const struct nic_vma *vm
 	syscall(SYS_mremap, aside, change->to_len, change->to_len, MREMAP_MAYMOVE | MREMAP_FIXED, change->to);
 }
 
-static uint64_t whole_pages(uint64_t len)
-{
-	return (len + PAGE - 1) / PAGE * PAGE;
-}
-
 /* Adopted memory is where mremap put it, and behaves there as private memory does.  Under the lock. */
 static void moved(struct glexi_mem_change change)
 {
-	int vma_fd = nic_adopt.vma_fd;
 	struct nic_vma vma;
 
 	change.len = whole_pages(change.len); /* the program may say less, and means them */
 	change.to_len = whole_pages(change.to_len);
-	if (nic_vma_find(vma_fd, change.to, &vma) && vma.start <= change.to && is_ours(&vma)) {
+	if (nic_vma_find(nic_adopt.vma_fd, change.to, &vma) && vma.start <= change.to && nic_adopt_shows(&vma)) {
 		uint64_t from = vma.offset + (change.to - vma.start) + change.len;
 
 		if (change.how & MREMAP_DONTUNMAP)
 			map_private(change.addr, change.len, prot_of(&vma));
-		if (change.to_len > change.len && is_shown_elsewhere(vma_fd, from, from + (change.to_len - change.len),
-								     change.to + change.len, change.to + change.to_len))
+		if (change.to_len > change.len &&
+		    nic_adopt_is_shown_elsewhere(from, from + (change.to_len - change.len), change.to + change.len,
+						 change.to + change.to_len))
 			part(&change, &vma);
 	}
 }
 
-static void before(struct glexi_memwatch *self, const struct glexi_mem_change *change)
+/* Under the lock. */
+static void follow(const struct glexi_mem_change *change, bool done)
 {
-	(void)self;
-	if (change->kind != GLEXI_MEM_DISCARD || !is_any())
-		return;
-	pthread_mutex_lock(&nic_adopt.lock);
-	discard(change);
-	pthread_mutex_unlock(&nic_adopt.lock);
+	switch (change->kind) {
+	case GLEXI_MEM_DISCARD:
+		discard(change, done);
+		break;
+	case GLEXI_MEM_MOVE:
+		moved(*change);
+		nic_adopt_sweep(); /* where they are now, only the kernel knows */
+		break;
+	default:
+		nic_adopt_settle(change->addr, change->addr + change->len);
+	}
 }
 
 static void after(struct glexi_memwatch *self, const struct glexi_mem_change *change, bool done)
 {
+	bool discards = change->kind == GLEXI_MEM_DISCARD;
+	sigset_t before;
+
 	(void)self;
-	if (!done || !is_any() || change->kind == GLEXI_MEM_DISCARD || change->kind == GLEXI_MEM_SAID)
+	if (!(done || discards) || !is_any() || change->kind == GLEXI_MEM_SAID)
 		return;
-	pthread_mutex_lock(&nic_adopt.lock);
-	if (change->kind == GLEXI_MEM_MOVE) {
-		moved(*change);
-		nic_adopt_sweep(); /* where they are now, only the kernel knows */
-	} else {
-		settle(change->addr, change->addr + change->len);
-	}
-	pthread_mutex_unlock(&nic_adopt.lock);
+	if (discards && glexi_memwatch_lags())
+		return; /* who discarded it may have written to it since */
+	lock_quietly(&before);
+	follow(change, done);
+	unlock_quietly(&before);
 }
 
 void nic_adopt_watch(void)
 {
-	static struct glexi_memwatch watch = {.before = before, .after = after};
+	static struct glexi_memwatch watch = {.after = after};
 
 	glexi_memwatch_subscribe(&watch);
 }
@@ -278,6 +212,7 @@ struct copy {
 
 static struct copy *copies; /* memory of its own: malloc's lock may be held */
 static uint64_t copied, copies_room;
+static sigset_t before_fork_mask; /* under the lock */
 
 static void copy_mapping(const struct nic_vma *vma, struct copy *copy)
 {
@@ -296,13 +231,15 @@ static void copy_mapping(const struct nic_vma *vma, struct copy *copy)
 		syscall(SYS_munmap, aside, copy->len);
 }
 
-static uint64_t count_mappings(int vma_fd)
+static uint64_t count_mappings(void)
 {
-	struct nic_vma vma = {.end = 0};
+	struct nic_vma_walk walk;
+	struct nic_vma vma;
 	uint64_t count = 0;
 
-	while (nic_vma_find(vma_fd, vma.end, &vma))
-		count += is_ours(&vma);
+	nic_vma_walk(&walk, nic_adopt.vma_fd);
+	while (nic_vma_next(&walk, &vma))
+		count += nic_adopt_shows(&vma);
 	return count;
 }
 
@@ -314,16 +251,17 @@ static uint64_t room_bytes(void)
 /* Copies what is adopted; returns the bytes it had no memory for. */
 static uint64_t copy_mappings(void)
 {
-	struct nic_vma vma = {.end = 0};
-	int vma_fd = nic_adopt.vma_fd;
-	uint64_t count = count_mappings(vma_fd), short_of = 0;
+	uint64_t count = count_mappings(), short_of = 0;
+	struct nic_vma_walk walk;
+	struct nic_vma vma;
 
 	if (count == 0)
 		return 0;
 	copies_room = count + MORE;
 	copies = (struct copy *)(void *)map_private(0, room_bytes(), PROT_READ | PROT_WRITE);
-	while (nic_vma_find(vma_fd, vma.end, &vma)) {
-		if (!is_ours(&vma))
+	nic_vma_walk(&walk, nic_adopt.vma_fd);
+	while (nic_vma_next(&walk, &vma)) {
+		if (!nic_adopt_shows(&vma))
 			continue;
 		if (!copies || copied == copies_room) {
 			short_of += vma.end - vma.start;
@@ -338,9 +276,11 @@ static uint64_t copy_mappings(void)
 
 static void before_fork(void)
 {
+	sigset_t before;
 	uint64_t short_of;
 
-	pthread_mutex_lock(&nic_adopt.lock);
+	lock_quietly(&before);
+	before_fork_mask = before;
 	copied = 0;
 	copies = NULL;
 	if (nic_adopt.fd < 0)
@@ -361,11 +301,13 @@ static void drop_table(void)
 
 static void in_parent(void)
 {
+	sigset_t before = before_fork_mask;
+
 	while (copied > 0)
 		if (copies[--copied].aside)
 			syscall(SYS_munmap, copies[copied].aside, copies[copied].len);
 	drop_table();
-	pthread_mutex_unlock(&nic_adopt.lock);
+	unlock_quietly(&before);
 }
 
 static void in_child(void)
@@ -385,11 +327,12 @@ static void in_child(void)
 		close(nic_adopt.vma_fd);
 	}
 	nic_adopt.fd = nic_adopt.vma_fd = -1;
-	nic_adopt.windows = 0;
+	nic_adopt.window = 0;
 	atomic_store_explicit(&nic_adopt.count, 0, memory_order_relaxed); /* relaxed: the child has one thread */
 	pthread_mutex_init(&nic_adopt.lock, NULL);
 	pthread_mutex_init(&nic_adopt.turn, NULL);
 	glexi_memwatch_resume(); /* who had paused them is not in the child */
+	pthread_sigmask(SIG_SETMASK, &before_fork_mask, NULL);
 }
 
 /* When the library is loaded, so that in the child no other handler writes before the pages are its own. */
