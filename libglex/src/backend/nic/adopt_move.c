@@ -394,6 +394,32 @@ static unsigned char *map_aside(const struct adopt_piece *piece, unsigned char *
 	return NULL;
 }
 
+/* vm.overcommit_memory=2: what is mapped is promised.  Without an allocation. */
+static bool is_promised(void)
+{
+	int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+	char mode = '0';
+	bool read_it;
+
+	if (fd < 0)
+		return false;
+	read_it = read(fd, &mode, 1) == 1;
+	close(fd);
+	return read_it && mode == '2';
+}
+
+/*
+ * Private memory that was never written has been promised to the program where the
+ * system promises: it would be able to write there.  Of a memfd's holes nobody keeps
+ * count, and who touches one when there is no memory gets a signal.  So there all of
+ * the piece gets memory now, or stays private.
+ */
+static bool reserve(const struct adopt_piece *piece)
+{
+	return !is_promised() ||
+	       fallocate(nic_adopt.fd, 0, (off_t)piece->offset, (off_t)(piece->end - piece->start)) == 0;
+}
+
 /* How many bytes have moved. */
 static uint64_t move_slices(int uffd, int vma_fd, const struct adopt_piece *piece, unsigned char *aside, bool again)
 {
@@ -423,7 +449,7 @@ bool nic_adopt_move(int uffd, int vma_fd, struct adopt_piece *piece, bool again)
 		return false;
 	if (len >= HUGE)
 		raw_madvise(aside, len, MADV_HUGEPAGE);
-	moved = move_slices(uffd, vma_fd, piece, aside, again);
+	moved = reserve(piece) ? move_slices(uffd, vma_fd, piece, aside, again) : 0;
 	raw_munmap(room, (uint64_t)(aside - room)); /* I5: between these two somebody else may be */
 	raw_munmap(aside + moved, (uint64_t)(room + len + HUGE - (aside + moved)));
 	if (moved < len)
