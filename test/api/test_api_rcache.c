@@ -400,6 +400,39 @@ START_TEST(rcache__by_size_inuse__goes_when_it_is_put)
 }
 END_TEST
 
+START_TEST(rcache__no_room__is_said_only_by_who_cannot_make_any)
+{
+	enum { IDLE = 20, REST = 40 };
+	const char *said = "GLEX_MAX_REGIONS allows no more";
+	glex_mem_handle_t mh[REST];
+	struct glex_rcache_region held[IDLE], region;
+	unsigned char *mem;
+	struct bench b;
+
+	log_begin();
+	setenv("GLEX_MAX_REGIONS", "60", 1); /* IDLE + REST */
+	bench_open(&b, AUTO, NULL);
+	mem = map_at(NULL, 200 * page, 5);
+	for (int i = 0; i < IDLE; i++)
+		get_put(&b, mem + (size_t)i * 2 * page, page, R);
+	for (int i = 0; i < REST; i++)
+		OK(glex_register_mem(b.side.ep, mem, 1, R, &mh[i]));
+	for (int i = 0; i < IDLE; i++)
+		held[i] = get(&b, mem + (size_t)(100 + 2 * i) * page, page, R);
+	ck_assert_uint_eq(stats_of(&b).evicted, IDLE);
+	ck_assert(!is_logged(said));
+	RETURNS(glex_rcache_get(b.rc, mem, page, R, &region), GLEX_NO_MEM_RESOURCE);
+	ck_assert(is_logged(said));
+	log_end();
+	for (int i = 0; i < IDLE; i++)
+		put(&b, &held[i]);
+	for (int i = 0; i < REST; i++)
+		OK(glex_deregister_mem(b.side.ep, mh[i]));
+	munmap(mem, 200 * page);
+	bench_close(&b);
+}
+END_TEST
+
 START_TEST(rcache__table_full__idle_ones_make_room_then_no_resource)
 {
 	struct glex_rcache_attr attr = {.field_mask = GLEX_RCACHE_ATTR_MAX_COUNT, .max_count = 100};
@@ -519,6 +552,7 @@ int main(void)
 	tcase_add_test(tc, rcache__by_count__least_recently_used_goes);
 	tcase_add_test(tc, rcache__by_size__least_recently_used_go);
 	tcase_add_test(tc, rcache__by_size_inuse__goes_when_it_is_put);
+	tcase_add_test(tc, rcache__no_room__is_said_only_by_who_cannot_make_any);
 	tcase_add_test(tc, rcache__table_full__idle_ones_make_room_then_no_resource);
 	tcase_add_test(tc, rcache__inv_q_bounded__changes_without_number_cost_no_memory);
 	tcase_add_test(tc, rcache__in_a_forked_child__sys_err);

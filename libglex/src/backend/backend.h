@@ -29,8 +29,10 @@ enum glexi_mem_tie {
 	GLEXI_TIED_TO_OBJECT   /* the old ones */
 };
 
-#define GLEXI_NODES    1024
-#define GLEXI_MEM_KEPT 64 /* of mem_register: the way to the region stays what it is */
+#define GLEXI_NODES 1024
+/* Of mem_register: */
+#define GLEXI_MEM_KEPT	64 /* the way to the region stays what it is */
+#define GLEXI_MEM_TRIAL 32 /* where there is no room for it the caller can make some: nothing is said of that */
 
 /* What shareable memory should be like; granted as far as the system can. */
 struct glexi_alloc_wish {
@@ -108,7 +110,7 @@ struct glexi_be_ops {
 	 * caller should register them anew.  False: nothing has changed in that.
 	 */
 	bool (*mem_promote)(struct glexi_device *dev, void *addr, uint64_t len, bool quiet);
-	/* flag: also GLEXI_MEM_KEPT, for mem_tie's answer to stay true as long as the region is. */
+	/* flag: also GLEXI_MEM_KEPT, for mem_tie's answer to stay true as long as the region is, and GLEXI_MEM_TRIAL. */
 	glex_ret_t (*mem_register)(struct glexi_ep *ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh);
 
 	/*

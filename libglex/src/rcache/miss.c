@@ -50,7 +50,7 @@ static bool is_split(const struct glex_rcache *rc, const struct rcache_plan *pla
 	return rc->dev->ops->mem_is_split(rc->dev, (void *)(uintptr_t)plan->start, plan->end - plan->start);
 }
 
-static glex_ret_t try_register(struct glex_rcache *rc, struct rcache_plan *plan)
+static glex_ret_t try_register(struct glex_rcache *rc, struct rcache_plan *plan, int32_t trial)
 {
 	glex_mem_handle_t mh;
 	glex_ret_t ret;
@@ -63,7 +63,7 @@ static glex_ret_t try_register(struct glex_rcache *rc, struct rcache_plan *plan)
 	ret = glexi_is_lost(rc->dev)
 		      ? GLEX_SYS_ERR
 		      : rc->dev->ops->mem_register(rc->ep, (void *)(uintptr_t)plan->start, plan->end - plan->start,
-						   (int32_t)plan->rights | GLEXI_MEM_KEPT, &mh);
+						   (int32_t)plan->rights | GLEXI_MEM_KEPT | trial, &mh);
 	if (ret != GLEX_SUCCESS) {
 		give_back(rc, plan);
 		return ret;
@@ -84,9 +84,24 @@ static glex_ret_t enter(struct glex_rcache *rc, struct rcache_plan *plan)
 	glex_ret_t ret;
 
 	do
-		ret = try_register(rc, plan);
+		ret = try_register(rc, plan, GLEXI_MEM_TRIAL);
 	while (ret == GLEX_NO_MEM_RESOURCE && make_room(rc));
 	return ret;
+}
+
+/* The same for who can do nothing else: at the first time that it is in vain, what is in the way is said. */
+static glex_ret_t enter_or_say(struct glex_rcache *rc, struct rcache_plan *plan)
+{
+	glex_ret_t ret = enter(rc, plan);
+	bool told;
+
+	if (GLEXI_LIKELY(ret != GLEX_NO_MEM_RESOURCE))
+		return ret;
+	rcache_lock(rc);
+	told = rc->told;
+	rc->told = true;
+	rcache_unlock(rc);
+	return told ? ret : try_register(rc, plan, 0);
 }
 
 static void leave(struct glex_rcache *rc, const struct rcache_plan *plan)
@@ -226,7 +241,7 @@ static bool track(struct glex_rcache *rc, struct rcache_plan *plan, glex_ret_t *
 
 	if (keep && plan->tie == GLEXI_TIED_TO_OBJECT && glexi_memwatch_lags()) {
 		leave(rc, plan);
-		*ret_p = enter(rc, plan);
+		*ret_p = enter_or_say(rc, plan);
 	}
 	return keep;
 }
@@ -240,7 +255,7 @@ glex_ret_t rcache_miss(struct glex_rcache *rc, uint64_t start, uint64_t end, uin
 
 	glexi_memwatch_settle(); /* of the caller's own changes nothing is open any more */
 	since = glexi_memwatch_now();
-	ret = enter(rc, &plan);
+	ret = enter_or_say(rc, &plan);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	keep = track(rc, &plan, &ret);

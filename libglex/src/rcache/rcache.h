@@ -98,6 +98,7 @@ struct glex_rcache {
 	uint32_t missing; /* gets that are registering */
 	uint32_t promote_after;
 	bool may_share;	     /* promote into shared mappings too */
+	bool told;	     /* that there was no room, and why */
 	uint64_t gate_start; /* nobody registers here: it is being promoted */
 	uint64_t gate_end;
 	uint64_t misses, merges, uncached, evicted, invalidated;

@@ -228,7 +228,7 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 	};
 	bool full = true;
 
-	if (!nic_quota_take(nep, addr, len))
+	if (!nic_quota_take(nep, addr, len, flag & GLEXI_MEM_TRIAL))
 		return GLEX_NO_MEM_RESOURCE;
 	if (GLEXI_UNLIKELY(flag & GLEX_MEM_ATOMIC) ? enter_for_atomics(dev, addr, &region, &mh->v, &full)
 						   : enter(dev, addr, &region, &mh->v))
@@ -236,11 +236,12 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 	nic_quota_give(nep, region.addr, len);
 	if (!full)
 		return GLEX_SYS_ERR;
-	glexi_warn_once(
-		dev->welcome.nic_id,
-		"the memory table of NIC %u is full: %u regions; deregister some, or spread processes over more "
-		"nodes (GLEX_PPN, GLEX_NODE)",
-		dev->welcome.nic_id, EMU_MMT_UNITS);
+	if (!(flag & GLEXI_MEM_TRIAL))
+		glexi_warn_once(dev->welcome.nic_id,
+				"the memory table of NIC %u is full: %u regions; deregister some, or spread processes "
+				"over more "
+				"nodes (GLEX_PPN, GLEX_NODE)",
+				dev->welcome.nic_id, EMU_MMT_UNITS);
 	return GLEX_NO_MEM_RESOURCE;
 }
 

@@ -245,8 +245,8 @@ void nic_coll_run(struct nic_ep *nep);
 /* The same for an endpoint that goes; false: somebody else is at it.  Not under the post lock. */
 bool nic_coll_drained(struct nic_ep *nep);
 
-/* quota.c: false: a limit is in the way, which has been logged */
-bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len);
+/* quota.c: false: a limit is in the way, which has been logged, unless it was a trial */
+bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len, bool trial);
 void nic_quota_give(struct nic_ep *nep, uint64_t addr, uint64_t len);
 /* The endpoint goes, and its regions with it. */
 void nic_quota_give_all(struct nic_ep *nep);

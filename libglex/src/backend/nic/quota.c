@@ -30,31 +30,40 @@ static void sub(_Atomic uint64_t *n, uint64_t less)
 	atomic_fetch_sub_explicit(n, less, memory_order_relaxed); /* relaxed: a number */
 }
 
-bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len)
+/* What is said of it. */
+static void refuse(uint64_t regions, uint64_t bytes, uint64_t locked)
+{
+	const struct glexi_cfg *cfg = glexi_cfg();
+
+	if (regions > cfg->max_regions)
+		glexi_warn_once(0,
+				"%llu regions are registered, and GLEX_MAX_REGIONS allows no more; deregister some, "
+				"or raise it",
+				(unsigned long long)cfg->max_regions);
+	else
+		glexi_warn_once(1,
+				"registering %llu KiB would make %llu KiB, and GLEX_MAX_LOCKED allows %llu KiB; "
+				"deregister some memory, or raise it",
+				(unsigned long long)bytes / 1024, (unsigned long long)locked / 1024,
+				(unsigned long long)cfg->max_locked / 1024);
+}
+
+bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len, bool trial)
 {
 	const struct glexi_cfg *cfg = glexi_cfg();
 	struct nic_quota *all = &nep->dev->quota;
 	uint64_t bytes = span((uintptr_t)addr, len);
 	uint64_t regions = add(&all->regions, 1), locked = add(&all->bytes, bytes);
 
-	if (regions > cfg->max_regions) {
-		glexi_warn_once(0,
-				"%llu regions are registered, and GLEX_MAX_REGIONS allows no more; deregister some, "
-				"or raise it",
-				(unsigned long long)cfg->max_regions);
-	} else if (cfg->max_locked && locked > cfg->max_locked) {
-		glexi_warn_once(1,
-				"registering %llu KiB would make %llu KiB, and GLEX_MAX_LOCKED allows %llu KiB; "
-				"deregister some memory, or raise it",
-				(unsigned long long)bytes / 1024, (unsigned long long)locked / 1024,
-				(unsigned long long)cfg->max_locked / 1024);
-	} else {
+	if (regions <= cfg->max_regions && (!cfg->max_locked || locked <= cfg->max_locked)) {
 		add(&nep->quota.regions, 1);
 		add(&nep->quota.bytes, bytes);
 		return true;
 	}
 	sub(&all->regions, 1);
 	sub(&all->bytes, bytes);
+	if (!trial)
+		refuse(regions, bytes, locked);
 	return false;
 }
 
