@@ -57,6 +57,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/backend/nic/alloc.c \
 	libglex/src/backend/nic/coll.c \
 	libglex/src/backend/nic/file.c \
+	libglex/src/backend/nic/grave.c \
 	libglex/src/backend/nic/intr.c \
 	libglex/src/backend/nic/memory.c \
 	libglex/src/backend/nic/promote.c \

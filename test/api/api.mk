@@ -49,6 +49,7 @@ glex_api_tests = \
 	test/api/test_api_inject \
 	test/api/test_api_intr \
 	test/api/test_api_kinds \
+	test/api/test_api_leave \
 	test/api/test_api_limits \
 	test/api/test_api_mem \
 	test/api/test_api_mpq \
@@ -102,6 +103,8 @@ test_api_test_api_intr_CFLAGS = $(glex_api_cflags)
 test_api_test_api_intr_LDADD = $(glex_api_ldadd)
 test_api_test_api_kinds_CFLAGS = $(glex_api_cflags)
 test_api_test_api_kinds_LDADD = $(glex_api_ldadd)
+test_api_test_api_leave_CFLAGS = $(glex_api_cflags)
+test_api_test_api_leave_LDADD = $(glex_api_ldadd)
 test_api_test_api_limits_CFLAGS = $(glex_api_cflags)
 test_api_test_api_limits_LDADD = $(glex_api_ldadd)
 test_api_test_api_mem_CFLAGS = $(glex_api_cflags)

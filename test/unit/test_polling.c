@@ -41,7 +41,8 @@ static bool be_crowded(const struct glexi_device *device)
 	return crowded;
 }
 
-static const struct glexi_be_ops ops = {.name = "hand", .alive = be_alive, .crowded = be_crowded, .ep_sleep = be_sleep};
+static const struct glexi_be_ops ops = {
+	.name = "hand", .alive = be_alive, .crowded = be_crowded, .ep_sleep = be_sleep, .tend = unit_tend};
 
 /* device.c opens this one; no test opens a device. */
 const struct glexi_be_ops glexi_nic_ops = {.name = "none"};

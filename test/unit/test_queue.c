@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_queue.c - the consumer's side of the queues: the read index, the probe
- * cursor, and slots that a dead process left.
+ * test_queue.c - the consumer's side of the queues: the read index, the probe cursor, and what a dead process left.
  *
  * The endpoint is put together by hand over rings in plain memory; its backend
  * only sleeps, and in a sleep does what the test wants to happen.
@@ -40,7 +39,8 @@ static bool be_crowded(const struct glexi_device *device)
 	return device == NULL;
 }
 
-static const struct glexi_be_ops ops = {.name = "hand", .alive = be_alive, .crowded = be_crowded, .ep_sleep = be_sleep};
+static const struct glexi_be_ops ops = {
+	.name = "hand", .alive = be_alive, .crowded = be_crowded, .ep_sleep = be_sleep, .tend = unit_tend};
 
 /* device.c opens this one; no test opens a device. */
 const struct glexi_be_ops glexi_nic_ops = {.name = "none"};

@@ -126,6 +126,9 @@ struct glexi_be_ops {
 	glex_ret_t (*open)(struct glexi_device *dev);
 
 	void (*query)(struct glexi_device *dev, struct glex_device_attr *attr);
+
+	/* Called again and again by who waits or polls in vain, and holds no lock: gives back what nobody needs.  Never waits. */
+	void (*tend)(struct glexi_device *dev);
 };
 
 extern const struct glexi_be_ops glexi_nic_ops;

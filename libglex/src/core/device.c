@@ -96,6 +96,15 @@ glex_ret_t glexi_device_check(struct glexi_device *dev)
 	return dev->ops->alive(dev) ? GLEX_SUCCESS : glexi_device_lost(dev);
 }
 
+glex_ret_t glexi_device_idle(struct glexi_device *dev)
+{
+	glex_ret_t ret = glexi_device_check(dev);
+
+	if (ret == GLEX_SUCCESS)
+		dev->ops->tend(dev);
+	return ret;
+}
+
 void glexi_device_add_ep(struct glexi_device *dev, struct glexi_ep *ep)
 {
 	pthread_mutex_lock(&mutex);

@@ -71,6 +71,13 @@ static inline bool glexi_lock(struct glexi_lock *lock)
 	return true;
 }
 
+/* False: somebody has it; *locked_p is for the unlock. */
+static inline bool glexi_try_lock(struct glexi_lock *lock, bool *locked_p)
+{
+	*locked_p = !glexi_is_lockless(lock);
+	return !*locked_p || !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire); /* LOCK-A1 */
+}
+
 static inline void glexi_unlock(struct glexi_lock *lock, bool locked)
 {
 	if (locked)
@@ -163,6 +170,9 @@ glex_ret_t glexi_device_lost(struct glexi_device *dev);
 /* device.c: asks the backend whether it lives; GLEX_SUCCESS or GLEX_SYS_ERR. */
 glex_ret_t glexi_device_check(struct glexi_device *dev);
 
+/* device.c: the same, by who waits or polls in vain, and holds no lock: he has the time to see to other things. */
+glex_ret_t glexi_device_idle(struct glexi_device *dev);
+
 /* What helps against it: ready to follow on its text, perhaps empty. */
 const char *glexi_error_req_cure(enum glex_err_req_status status);
 
@@ -232,7 +242,7 @@ static inline glex_ret_t glexi_queue_empty(struct glexi_ep *ep, struct glexi_que
 	atomic_store_explicit(&queue->empty, n, memory_order_relaxed); /* relaxed: rough count */
 	if (glexi_is_lost(ep->dev))
 		return GLEX_SYS_ERR;
-	if (GLEXI_UNLIKELY(n % GLEXI_POLLS_PER_CHECK == 0) && glexi_device_check(ep->dev) != GLEX_SUCCESS)
+	if (GLEXI_UNLIKELY(n % GLEXI_POLLS_PER_CHECK == 0) && glexi_device_idle(ep->dev) != GLEX_SUCCESS)
 		return GLEX_SYS_ERR;
 	return none;
 }

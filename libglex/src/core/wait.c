@@ -110,7 +110,7 @@ glex_ret_t glexi_queue_wait(struct glexi_ep *ep, struct glexi_queue *queue, int6
 	if (poll_until(queue, until < deadline ? until : deadline, true))
 		return GLEX_SUCCESS;
 	for (;;) {
-		if (glexi_device_check(ep->dev) != GLEX_SUCCESS)
+		if (glexi_device_idle(ep->dev) != GLEX_SUCCESS)
 			return GLEX_SYS_ERR;
 		now = now_ns();
 		if (now >= deadline)

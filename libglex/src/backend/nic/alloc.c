@@ -182,8 +182,21 @@ glex_ret_t nic_alloc(struct glexi_device *device, uint64_t len, const struct gle
 	return GLEX_SUCCESS;
 }
 
+/*
+ * Peers that have it mapped have not heard of its end yet, and its pages would stay as
+ * long as that takes.  What is locked is not given back.
+ */
+static void give_pages_back(const struct nic_alloc *alloc)
+{
+	if (syscall(SYS_madvise, alloc->base, alloc->len, MADV_REMOVE) == 0)
+		return;
+	syscall(SYS_munlock, alloc->base, alloc->len);
+	syscall(SYS_madvise, alloc->base, alloc->len, MADV_REMOVE);
+}
+
 static void discard_alloc(struct nic_alloc *alloc)
 {
+	give_pages_back(alloc);
 	munmap(alloc->base, alloc->len);
 	free(alloc);
 }

@@ -152,6 +152,11 @@ static bool device_alive(struct glexi_device *device)
 	return nic_ctl_alive(&dev->ctl);
 }
 
+static void device_tend(struct glexi_device *device)
+{
+	nic_tend_views(device->be);
+}
+
 static bool device_crowded(const struct glexi_device *device)
 {
 	const struct nic_device *dev = device->be;
@@ -455,4 +460,5 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.open = device_open,
 	.prefetch_at = nic_prefetch_at,
 	.query = device_query,
+	.tend = device_tend,
 };

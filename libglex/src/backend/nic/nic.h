@@ -70,6 +70,7 @@ struct nic_map_view {
 	unsigned char *base; /* NULL: it cannot be mapped here, and is reached by attach */
 	uint64_t len;
 	bool writable;
+	uint32_t unnamed; /* looks in a row that found no region of it; under lock */
 };
 
 struct nic_map_page {
@@ -127,8 +128,11 @@ struct nic_device {
 	pthread_mutex_t lock;	   /* resolving, allocating */
 	_Atomic(struct nic_page *) pages[NIC_PAGES];
 	_Atomic(struct nic_map_page *) maps[MAP_PAGES];
+	uint32_t map_count; /* views in maps; under lock, as the next */
+	uint32_t looks;	    /* for what peers have left */
 	struct nic_grave *graveyard;
 	uint32_t graves;
+	_Atomic int64_t look_at; /* the next one not before */
 	LIST_HEAD(, nic_alloc) allocs;
 	LIST_HEAD(, nic_file) files;
 	struct nic_quota quota;
@@ -216,14 +220,33 @@ struct nic_view *nic_peer_add_own(struct nic_device *dev);
 void nic_peer_add_port(struct nic_ep *nep);
 void nic_peer_remove_port(struct nic_ep *nep);
 void nic_peers_free(struct nic_device *dev);
-/*
- * Unmaps what was replaced, once the requests under way are done; with very many
- * endpoints only when enough has gathered.  The caller holds no lock.
- */
-void nic_empty_graveyard(struct nic_device *dev);
-
 /* Of a NIC and port that have been resolved; NULL: not (any more). */
 struct nic_port_view *nic_peer_port(struct nic_device *dev, uint32_t nic_id, uint32_t num);
+
+static inline bool nic_port_is_open(const struct nic_port_view *view)
+{
+	/* relaxed: a port that closes right after is as if the packet had come a little earlier */
+	return atomic_load_explicit(&view->view.port->state, memory_order_relaxed) == EMU_PORT_OPEN;
+}
+
+/* -1: not asked for yet. */
+static inline int nic_port_intr_fd(const struct nic_port_view *view)
+{
+	return atomic_load_explicit(&view->intr_fd, memory_order_acquire) - 1; /* PEER-A1 */
+}
+
+/* grave.c: what is not in the tree any more, and may still be in use by requests under way.  Under dev->lock. */
+void nic_bury(struct nic_device *dev, void *base, uint64_t size, void *memory, int fd);
+/* A port's queues, with its view (NULL: it has none), and what that has. */
+void nic_bury_port(struct nic_device *dev, struct nic_port_view *view, void *base, uint64_t size);
+/*
+ * Lets go of what peers have left behind, if it is time to look for that, and unmaps
+ * what was buried, once the requests under way are done; with very many endpoints
+ * only when enough has gathered.  The caller holds no lock.
+ */
+void nic_empty_graveyard(struct nic_device *dev);
+/* The same, for who must not wait for anybody: at a time when nobody posts. */
+void nic_tend_views(struct nic_device *dev);
 
 /* intr.c: descriptors that become readable. */
 void nic_intr_init(struct nic_ep *nep);

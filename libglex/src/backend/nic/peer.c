@@ -26,74 +26,7 @@
 #include "cfg/log.h"
 #include "emulator/host/attach.h"
 
-#define POPULATE_MAX  (8u << 20) /* bytes; larger queues are touched as they fill */
-#define EPS_PER_GRAVE 16u	 /* else destroying thousands of endpoints one by one would take the square of it */
-
-/* Under dev->lock. */
-static void bury(struct nic_device *dev, void *base, uint64_t size, void *memory, int fd)
-{
-	struct nic_grave *grave = malloc(sizeof(*grave));
-
-	if (!grave)
-		return; /* stays mapped until the process ends: no harm but the space */
-	*grave = (struct nic_grave){.next = dev->graveyard, .base = base, .size = size, .memory = memory, .fd = fd};
-	dev->graveyard = grave;
-	dev->graves++;
-}
-
-/* Requests that began before a view was replaced hold their endpoint's lock: once through it, none is left. */
-static void let_requests_pass(struct nic_device *dev)
-{
-	struct nic_ep *nep;
-	bool locked;
-
-	pthread_mutex_lock(&dev->ep_lock);
-	LIST_FOREACH(nep, &dev->eps, link)
-	{
-		locked = glexi_lock(&nep->ep->post_lock);
-		nep->last_port = NULL;
-		memset(nep->known, 0, sizeof(nep->known));
-		memset(nep->away, 0, sizeof(nep->away));
-		memset(&nep->track, 0, sizeof(nep->track));
-		memset(&nep->imm_track, 0, sizeof(nep->imm_track));
-		glexi_unlock(&nep->ep->post_lock, locked);
-	}
-	pthread_mutex_unlock(&dev->ep_lock);
-}
-
-/* All graves, if they are worth a look at every endpoint; under dev->lock. */
-static struct nic_grave *take_graves(struct nic_device *dev)
-{
-	struct nic_grave *graves = dev->graveyard;
-	/* relaxed: only a matter of cost */
-	uint32_t eps = atomic_load_explicit(&dev->ep_count, memory_order_relaxed);
-
-	if (dev->graves < eps / EPS_PER_GRAVE)
-		return NULL;
-	dev->graveyard = NULL;
-	dev->graves = 0;
-	return graves;
-}
-
-void nic_empty_graveyard(struct nic_device *dev)
-{
-	struct nic_grave *grave, *next;
-
-	pthread_mutex_lock(&dev->lock);
-	grave = take_graves(dev);
-	pthread_mutex_unlock(&dev->lock);
-	if (grave)
-		let_requests_pass(dev);
-	for (; grave; grave = next) {
-		next = grave->next;
-		if (grave->base)
-			munmap(grave->base, grave->size);
-		if (grave->fd >= 0)
-			close(grave->fd);
-		free(grave->memory);
-		free(grave);
-	}
-}
+#define POPULATE_MAX (8u << 20) /* bytes; larger queues are touched as they fill */
 
 void *nic_map_segment(int fd, const char *what, uint64_t *size_p)
 {
@@ -224,18 +157,12 @@ static _Atomic(struct nic_port_view *) *place_of(struct nic_view *nic, uint32_t 
 	return page ? &page->port[num % PORT_PAGE] : NULL;
 }
 
-static bool is_open(const struct nic_port_view *view)
-{
-	/* relaxed: a port that closes right after is as if the packet had come a little earlier */
-	return atomic_load_explicit(&view->view.port->state, memory_order_relaxed) == EMU_PORT_OPEN;
-}
-
 static struct nic_port_view *known_port(struct nic_view *nic, uint32_t num)
 {
 	_Atomic(struct nic_port_view *) *at = place_of(nic, num, false);
 	struct nic_port_view *view = at ? atomic_load_explicit(at, memory_order_acquire) : NULL; /* PEER-A1 */
 
-	return view && is_open(view) ? view : NULL;
+	return view && nic_port_is_open(view) ? view : NULL;
 }
 
 /* Under dev->lock. */
@@ -264,30 +191,14 @@ static struct nic_port_view *ask_for_port(struct nic_device *dev, uint32_t nic_i
 	return NULL;
 }
 
-static int intr_fd_of(const struct nic_port_view *view)
-{
-	return atomic_load_explicit(&view->intr_fd, memory_order_acquire) - 1; /* PEER-A1 */
-}
-
-/* The collective unit of a port goes with it.  Under dev->lock. */
-static void bury_coll(struct nic_device *dev, struct nic_port_view *view)
-{
-	struct emu_coll_view *coll = atomic_load_explicit(&view->coll, memory_order_acquire); /* PEER-A1 */
-
-	if (coll)
-		bury(dev, coll->coll, coll->coll->seg.total_size, coll, -1);
-}
-
 /* Under dev->lock. */
 static void replace_port(struct nic_device *dev, _Atomic(struct nic_port_view *) *at, struct nic_port_view *view)
 {
 	struct nic_port_view *old = atomic_load_explicit(at, memory_order_acquire); /* PEER-A1 */
 
 	atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
-	if (!old || !old->size)
-		return;
-	bury_coll(dev, old);
-	bury(dev, old->view.port, old->size, old, intr_fd_of(old));
+	if (old && old->size)
+		nic_bury_port(dev, old, old->view.port, old->size);
 }
 
 static struct nic_port_view *resolve_port(struct nic_device *dev, struct nic_view *nic, uint32_t nic_id, uint32_t num)
@@ -332,9 +243,7 @@ void nic_peer_remove_port(struct nic_ep *nep)
 	/* Somebody may have found it closed already, and its number a new owner. */
 	if (nep->own && at && atomic_load_explicit(at, memory_order_acquire) == nep->own) /* PEER-A1 */
 		atomic_store_explicit(at, NULL, memory_order_release);			  /* PEER-R1 */
-	if (nep->own)
-		bury_coll(dev, nep->own);
-	bury(dev, nep->port.port, nep->port_size, nep->own, nep->own ? intr_fd_of(nep->own) : -1);
+	nic_bury_port(dev, nep->own, nep->port.port, nep->port_size);
 	pthread_mutex_unlock(&dev->lock);
 	nic_empty_graveyard(dev);
 }
@@ -358,7 +267,7 @@ static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint3
 	glex_ep_addr_t addr = {.v = 0};
 
 	if (GLEXI_LIKELY(ep->last_port && ep->last_nic_id == nic_id && ep->last_ep_num == num &&
-			 is_open(ep->last_port)))
+			 nic_port_is_open(ep->last_port)))
 		return &ep->last_port->view;
 	nic = find_nic(ep->dev, nic_id);
 	if (!nic)
@@ -450,8 +359,9 @@ static unsigned char *host_map(struct emu_host *host, uint64_t id, bool write, u
 		view = old && old->id == id ? old : ask_for_map(dev, id);
 		if (view && view != old) {
 			atomic_store_explicit(at, view, memory_order_release); /* PEER-R1 */
+			dev->map_count += !old;
 			if (old)
-				bury(dev, old->base, old->len, old, -1);
+				nic_bury(dev, old->base, old->len, old, -1);
 		}
 		pthread_mutex_unlock(&dev->lock);
 	}
@@ -480,8 +390,8 @@ static void free_ports(_Atomic(struct nic_port_view *) *port, uint32_t n)
 		if (view) {
 			free_coll(view);
 			munmap(view->view.port, view->size);
-			if (intr_fd_of(view) >= 0)
-				close(intr_fd_of(view));
+			if (nic_port_intr_fd(view) >= 0)
+				close(nic_port_intr_fd(view));
 			free(view);
 		}
 	}
