@@ -36,8 +36,9 @@ rows(condition) = "< awk -F '\t' '" . condition . " { print $7, $10, $8 }' '" . 
 of(sweep, test, way, degree) = rows("$1 == \"" . sweep . "\" && $3 == \"" . test . "\" && $4 == \"" . way . \
 	"\" && $6 == " . degree)
 # For each number of nodes the tree that suits best.
-best(way) = "< awk -F '\t' '($1 == \"kary\" || $1 == \"knomial\") && $4 == \"" . way . \
-	"\" { if (!($7 in us) || $10 < us[$7]) us[$7] = $10 } END { for (n in us) print n, us[n] }' '" . tsv . "' | sort -n"
+best(sweeps, way) = "< awk -F '\t' '$1 ~ /^(" . sweeps . ")$/ && $4 == \"" . way . \
+	"\" { if (!($7 in us) || $10 < us[$7]) { us[$7] = $10; of[$7] = $8 } } " . \
+	"END { for (n in us) print n, us[n], of[n] }' '" . tsv . "' | sort -n"
 noise(way) = "< awk -F '\t' '$1 ~ /^noise/ && $4 == \"" . way . "\" { print n++, $10, substr($1, 6) * 100 }' '" . tsv . "'"
 
 set multiplot layout 2,3 margins 0.055,0.985,0.085,0.93 spacing 0.055,0.14
@@ -46,7 +47,7 @@ plot for [k in "2 4 8 16 32"] of("kary", "allreduce", "nic", k) with linespoints
 set title "allreduce by NICs, k-nomial trees (th2), us"
 plot for [k in "2 4 8"] of("knomial", "allreduce", "nic", k) with linespoints ls (int(log(k) / log(2) + 0.5)) title "degree ".k
 set title "allreduce, the best tree for each (th2), us"
-plot best("host") with linespoints ls 11 title "by hosts", best("nic") with linespoints ls 1 title "by NICs"
+plot best("kary|knomial", "host") with linespoints ls 11 title "by hosts", best("kary|knomial", "nic") with linespoints ls 1 title "by NICs"
 set title "barrier and broadcast, k-ary, degree 16 (th2), us"
 plot of("tests", "barrier", "host", 16) with linespoints ls 13 title "barrier by hosts", \
 	of("tests", "barrier", "nic", 16) with linespoints ls 3 title "by NICs", \
@@ -58,7 +59,7 @@ set xtics ("32" 32, "256" 256, "2K" 2048, "16K" 16384, "128K" 131072, "1M" 10485
 set arrow 1 from 12000, graph 0 to 12000, 10 nohead lc rgb "#808080" dt 3
 set arrow 2 from 32, 10 to 12000, 10 nohead lc rgb "#808080" dt 3
 set label 1 "published: below 10 us" at 40, 10 offset 0, 0.5 font ",9" textcolor rgb "#606060"
-plot of("aries", "allreduce", "host", 2) using 3:2 with linespoints ls 11 title "by hosts, degree 2", \
+plot best("aries", "host") using 3:2 with linespoints ls 11 title "by hosts, the best degree", \
 	of("aries", "allreduce", "nic", 2) using 3:2 with linespoints ls 1 title "by NICs, degree 2", \
 	of("aries", "allreduce", "nic", 32) using 3:2 with linespoints ls 5 title "degree 32"
 unset arrow

@@ -59,8 +59,8 @@ rows()
 rows kary -s kary -k 2,4,8,16,32 -n "2:$nodes"
 rows knomial -s knomial -k 2,4,8 -n "2:$nodes"
 rows tests -t barrier,bcast -k 16 -n "2:$nodes"
-rows aries -m aries -s kary -k 2,8,32 -n "2:$nodes"
-rows aries -m aries -s kary -k 2,32 -n 750
+rows aries -m aries -s kary -k 2,4,8,16,32 -n "2:$nodes"
+rows aries -m aries -s kary -k 2,4,8,16,32 -n 750
 rows th2_12000 -s kary -k 2,4,8,16,32 -n 12000
 for share in 0 0.001 0.01 0.1; do
 	rows "noise$share" -k 16 -n 4096 -i 20 --noise $share,5000 -t barrier
