@@ -25,7 +25,7 @@ emulator_nic_libemunic_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 # Many NICs in virtual time.
 noinst_LTLIBRARIES += emulator/sim/libemusim.la
 emulator_sim_libemusim_la_SOURCES = \
-	emulator/sim/sim.h emulator/sim/heap.c emulator/sim/net.c emulator/sim/times.c emulator/sim/topo.c
+	emulator/sim/sim.h emulator/sim/heap.c emulator/sim/memory.c emulator/sim/net.c emulator/sim/ports.c emulator/sim/priv.h emulator/sim/times.c emulator/sim/topo.c
 emulator_sim_libemusim_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
 bin_PROGRAMS += emulator/glexd/glexd

@@ -118,4 +118,5 @@ glex_collsim_parts = \
 	libglex/tools/collsim_run.c libglex/tools/collsim_glex.c \
 	libglex/src/group/priv.h libglex/src/group/direct.h libglex/src/group/board.c \
 	libglex/src/group/direct.c libglex/src/group/gates.c libglex/src/group/group.c \
+	libglex/src/group/long.c libglex/src/group/puts.c \
 	libglex/src/group/tree.c libglex/src/core/coll.c

@@ -12,7 +12,8 @@
  * it is taken out, put on its way, and delivered to its real port when its time
  * has come.  Each NIC sends and receives one packet after the other; each CPU
  * does one thing after the other.  Links are never full: packets of collectives
- * are few and short.
+ * are few and short.  A PUT is one packet of many bytes; a NIC sends it while it comes
+ * out of memory, but not before all of what it passes on has come in.
  *
  * Equal seeds give equal runs.  What happens at the same time happens in an order
  * drawn from the seed, but what one node does, and what it sends, stays in order.
@@ -32,6 +33,7 @@
 #define SIM_EPS	      4u	 /* endpoints a node can have */
 #define SIM_MAX_NODES (1u << 20) /* as many as there are numbers for NICs */
 #define SIM_PS	      1000.0	 /* a nanosecond */
+#define SIM_BUFFER    (1u << 30) /* bytes that a node's buffer has room for */
 
 /* ---- how long things take (times.c) ----------------------------------------- */
 
@@ -46,6 +48,7 @@ struct sim_times {
 	double link;	/* over one cable */
 	double global;	/* what a cable between groups takes longer */
 	double wire;	/* the bytes of a packet pass */
+	double byte;	/* one byte of a PUT passes, besides: at a NIC, and to the next */
 	double rx;	/* NIC: a packet has come in and is dealt with */
 	double rx_gap;	/* NIC: from one packet to the next that comes in */
 	double trigger; /* NIC: from the last control packet to the first packet of the sequence it opens */
@@ -111,8 +114,9 @@ struct sim_params {
 /* What runs on every node.  Called in virtual time, while the node's CPU is free. */
 struct sim_program {
 	void *arg;
-	void (*begin)(void *arg, uint32_t node);	       /* what sim_begin was told */
-	void (*has_mp)(void *arg, uint32_t node, uint32_t ep); /* a packet is there, for sim_take */
+	void (*begin)(void *arg, uint32_t node);		  /* what sim_begin was told */
+	void (*has_mp)(void *arg, uint32_t node, uint32_t ep);	  /* a packet is there, for sim_take */
+	void (*has_event)(void *arg, uint32_t node, uint32_t ep); /* an event, for sim_event */
 };
 
 struct sim_counts {
@@ -132,13 +136,23 @@ void sim_run_program(struct sim *sim, const struct sim_program *program);
 void sim_begin(struct sim *sim, uint32_t node, uint64_t at);
 
 /*
- * The node's CPU posts a request: an MP, collective or not (desc->op, flag, dst,
- * counter, len), with its payload.  more: behind another of the same list.
+ * The node's CPU posts a request, collective or not: an MP (desc->op, flag, dst,
+ * counter, len) with its payload, or a PUT.  more: behind another of the same list.
  */
 void sim_post(struct sim *sim, uint32_t node, uint32_t ep, const struct emu_desc *desc, const void *data, bool more);
 
 /* Takes the oldest packet that the CPU can see.  False: there is none. */
 bool sim_take(struct sim *sim, uint32_t node, uint32_t ep, uint64_t *src, void *data, uint32_t *len);
+
+/* The oldest event that the CPU can see: its two words.  NULL: there is none. */
+const uint64_t *sim_event(const struct sim *sim, uint32_t node, uint32_t ep);
+void sim_take_event(struct sim *sim, uint32_t node, uint32_t ep);
+
+/* The node registers its buffer on that endpoint, under that key; the handle is the same for all. */
+uint64_t sim_register(struct sim *sim, uint32_t node, uint32_t ep, uint32_t key);
+/* So many bytes of it are there, from its beginning on. */
+void sim_hold(struct sim *sim, uint32_t node, uint64_t bytes);
+uint64_t sim_held(const struct sim *sim, uint32_t node);
 
 /* The node's CPU is busy for so long. */
 void sim_busy(struct sim *sim, uint32_t node, double ns);
@@ -157,9 +171,33 @@ void sim_fail(struct sim *sim, const char *why);
 
 struct sim_counts sim_counted(const struct sim *sim);
 
+/* ---- what of buffers has come (memory.c) ------------------------------------- */
+
+struct sim_buffer {
+	uint64_t held; /* bytes, from its beginning on */
+	uint32_t key;
+	uint16_t ep;
+	bool is_there;
+};
+
+struct sim_memory {
+	struct sim_buffer *buffer; /* of each node */
+	struct emu_nic *nic;
+	uint64_t handle;
+};
+
+/* False: no memory; it is to be destroyed all the same. */
+bool sim_memory_create(struct sim_memory *memory, uint32_t nodes);
+void sim_memory_destroy(struct sim_memory *memory);
+/* The node's memory table, until it is asked for another's; NULL: it has no buffer. */
+struct emu_nic *sim_memory_of(struct sim_memory *memory, uint32_t node);
+/* Bytes of a PUT leave a node's buffer, come into one.  Why that is wrong; NULL: it is not. */
+const char *sim_memory_leaves(const struct sim_memory *memory, uint32_t node, uint64_t offset, uint64_t len);
+const char *sim_memory_comes(struct sim_memory *memory, uint32_t node, uint64_t offset, uint64_t len);
+
 /* ---- what happens next (heap.c) --------------------------------------------- */
 
-enum sim_event_kind { SIM_AT_CPU, SIM_AT_NIC, SIM_ARRIVES, SIM_IS_IN, SIM_IS_SEEN };
+enum sim_event_kind { SIM_AT_CPU, SIM_AT_NIC, SIM_ARRIVES, SIM_IS_IN, SIM_IS_SEEN, SIM_HAS_EVENT };
 
 struct sim_event {
 	uint64_t time;

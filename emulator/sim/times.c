@@ -36,6 +36,8 @@ const struct sim_time_row sim_time_rows[] = {
 	 "500 ns at most for five hops, one of them global (p. 22)"},
 	{ROW(wire, "the bytes of a packet pass"), 11, 16, "128 bytes at 11.7 GB/s (section 5)",
 	 "14 flits of 48 bits at 5.25 GB/s (p. 21)"},
+	{ROW(byte, "one byte of a PUT passes"), 0.0855, 0.1, "11.7 GB/s for PUTs one way (section 5)",
+	 "up to 10 GB/s from process to process, one way (p. 22)"},
 	{ROW(rx, "NIC: a packet has come in and is dealt with"), 100, 50, TABLE1, PUT08},
 	{ROW(rx_gap, "NIC: from one packet that comes in to the next"), 25, 8.3, "as gap", "as gap"},
 	{ROW(trigger, "NIC: from the last control packet to the first packet it triggers"), 50, 50,

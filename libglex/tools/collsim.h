@@ -14,6 +14,8 @@
 enum collsim_test { COLLSIM_BARRIER, COLLSIM_ALLREDUCE, COLLSIM_BCAST, COLLSIM_TESTS };
 enum collsim_way { COLLSIM_NIC, COLLSIM_HOST, COLLSIM_WAYS };
 
+#define COLLSIM_SHORT 112u /* bytes of a broadcast that go in one packet; more are passed down by PUTs */
+
 /* One measurement. */
 struct collsim_case {
 	enum collsim_test test;

@@ -3,18 +3,21 @@
  * collsim_glex.c - those calls of glex.h that libglex/src/group makes, on nodes
  * of a simulated machine: the group's own code decides what each node posts.
  *
- * Only mini-packets: the empty PUTs by which a group looks after its members are
- * never due here, and a run in which one is has failed.
+ * Mini-packets, and the PUTs of long broadcasts: of memory there is only how much of
+ * it a node holds (emulator/sim/memory.c).  The empty PUTs by which a group looks after
+ * its members are never due here, and a run in which one is has failed.
  */
 #include "collsim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A handle points to it. */
 struct collsim_ep {
 	glex_ep_t base;
 	struct sim *sim;
-	uint32_t node, num;
+	uint32_t node, num, key;
+	glex_event_t event; /* as it was looked at */
 };
 
 static struct collsim_ep *ep_of(glex_ep_handle_t handle)
@@ -52,10 +55,29 @@ static glex_ret_t imm_rdma(glex_ep_t *handle, struct glex_imm_rdma_req *list, st
 
 static glex_ret_t rdma(glex_ep_t *handle, struct glex_rdma_req *list, struct glex_rdma_req **bad)
 {
-	(void)list;
+	struct collsim_ep *ep = ep_of(handle);
+	struct glex_rdma_req *req;
+
 	(void)bad;
-	sim_fail(ep_of(handle)->sim, "simulated nodes have no memory to move");
-	return GLEX_NOT_IMPLEMENTED;
+	for (req = list; req; req = req->next) {
+		struct emu_desc desc = {.op = EMU_OP_PUT,
+					.flag = (uint32_t)req->flag,
+					.dst = req->rmt_ep_addr.v,
+					.local_mh = req->local_mh.v,
+					.rmt_mh = req->rmt_mh.v,
+					.local_offset = req->local_offset,
+					.rmt_offset = req->rmt_offset,
+					.len = req->len,
+					.rmt_key = req->rmt_key,
+					.local_evt = {req->local_evt.cookie_0, req->local_evt.cookie_1},
+					.rmt_evt = {req->rmt_evt.cookie_0, req->rmt_evt.cookie_1},
+					.counter = req->coll_counter};
+
+		if (req->type != GLEX_RDMA_TYPE_PUT)
+			return GLEX_NOT_IMPLEMENTED;
+		sim_post(ep->sim, ep->node, ep->num, &desc, NULL, req != list);
+	}
+	return sim_error(ep->sim) ? GLEX_SYS_ERR : GLEX_SUCCESS;
 }
 
 glex_ret_t glex_create_ep(glex_device_handle_t handle, struct glex_ep_attr *attr, glex_ep_handle_t *ep_p)
@@ -63,7 +85,6 @@ glex_ret_t glex_create_ep(glex_device_handle_t handle, struct glex_ep_attr *attr
 	struct collsim_device *dev = (struct collsim_device *)(void *)handle;
 	struct collsim_ep *ep;
 
-	(void)attr;
 	if (dev->eps[dev->node] == SIM_EPS)
 		return GLEX_NO_EP_RESOURCE;
 	ep = calloc(1, sizeof(*ep));
@@ -74,6 +95,7 @@ glex_ret_t glex_create_ep(glex_device_handle_t handle, struct glex_ep_attr *attr
 	ep->base.rdma = rdma;
 	ep->sim = dev->sim;
 	ep->node = dev->node;
+	ep->key = attr->key;
 	ep->num = dev->eps[dev->node]++;
 	*ep_p = &ep->base;
 	return GLEX_SUCCESS;
@@ -153,17 +175,23 @@ glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, u
 	return GLEX_NOT_IMPLEMENTED;
 }
 
-glex_ret_t glex_probe_first_event(glex_ep_handle_t ep, int32_t timeout, glex_event_t **event)
+/* Nobody waits here: the program is called when there is one. */
+glex_ret_t glex_probe_first_event(glex_ep_handle_t handle, int32_t timeout, glex_event_t **event)
 {
-	(void)ep;
+	struct collsim_ep *ep = ep_of(handle);
+	const uint64_t *cookie = sim_event(ep->sim, ep->node, ep->num);
+
 	(void)timeout;
-	(void)event;
-	return GLEX_NO_EVENT;
+	if (!cookie)
+		return GLEX_NO_EVENT;
+	ep->event = (glex_event_t){.cookie_0 = cookie[0], .cookie_1 = cookie[1]};
+	*event = &ep->event;
+	return GLEX_SUCCESS;
 }
 
 glex_ret_t glex_discard_probed_event(glex_ep_handle_t ep)
 {
-	(void)ep;
+	sim_take_event(ep_of(ep)->sim, ep_of(ep)->node, ep_of(ep)->num);
 	return GLEX_SUCCESS;
 }
 
@@ -188,5 +216,69 @@ glex_ret_t glex_poll_error_req(glex_ep_handle_t ep, uint32_t *num, struct glex_e
 	(void)ep;
 	(void)errors;
 	*num = 0;
+	return GLEX_SUCCESS;
+}
+
+/* As above. */
+glex_ret_t glex_probe_first_mp(glex_ep_handle_t ep, int32_t timeout, glex_ep_addr_t *src_ep_addr, void **data,
+			       uint32_t *len)
+{
+	(void)ep;
+	(void)timeout;
+	(void)src_ep_addr;
+	(void)data;
+	(void)len;
+	return GLEX_NO_MP;
+}
+
+/* ---- long broadcasts --------------------------------------------------------- */
+
+glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *attr)
+{
+	(void)dev;
+	memset(attr, 0, sizeof(*attr));
+	attr->max_rdma_data_len = EMU_RDMA_DATA;
+	return GLEX_SUCCESS;
+}
+
+/* They are not fetched here. */
+glex_ret_t glex_fetch(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
+{
+	(void)ep;
+	(void)req;
+	return GLEX_NOT_IMPLEMENTED;
+}
+
+/* A node has one buffer, on the endpoint of its cache. */
+glex_ret_t glex_rcache_create(glex_ep_handle_t ep, const struct glex_rcache_attr *attr, glex_rcache_handle_t *rc_p)
+{
+	(void)attr;
+	*rc_p = (glex_rcache_handle_t)(void *)ep;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_rcache_destroy(glex_rcache_handle_t rc)
+{
+	(void)rc;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, int32_t flag,
+			   struct glex_rcache_region *region)
+{
+	const struct collsim_ep *ep = (const struct collsim_ep *)(void *)rc;
+
+	(void)addr;
+	(void)flag;
+	if (len > SIM_BUFFER)
+		return GLEX_INVALID_PARAM;
+	*region = (struct glex_rcache_region){.mh.v = sim_register(ep->sim, ep->node, ep->num, ep->key)};
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_rcache_put(glex_rcache_handle_t rc, const struct glex_rcache_region *region)
+{
+	(void)rc;
+	(void)region;
 	return GLEX_SUCCESS;
 }

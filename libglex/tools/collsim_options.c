@@ -21,7 +21,6 @@
 
 #define MAX_NS	       1e9
 #define MAX_ITERATIONS 1000000
-#define MAX_BYTES      112
 
 const char *argp_program_version = "glex_collsim " PACKAGE_VERSION;
 
@@ -43,7 +42,7 @@ static const struct argp_option options[] = {
 	{"set", 'P', "TIME=NS[,...]", 0, "Another value for one of the machine's times", 0},
 	{"processes", 'p', "N", 0, "Processes of each node (the machine's)", 0},
 	{"units", 'u', "N", 0, "Doubles that are summed, up to 6 (1)", 0},
-	{"bytes", 'b', "N", 0, "That are broadcast, up to 112 (8)", 0},
+	{"bytes", 'b', "N", 0, "That are broadcast, up to 1024M; more than 112 are passed down in parts (8)", 0},
 	{"root", 'r', "NODE", 0, "Who broadcasts (0, the tree's root)", 0},
 	{"iterations", 'i', "N", 0, "Collectives of each row, one after the other (1)", 0},
 	{"skew", OPT_SKEW, "NS", 0, "Nodes begin so much apart at most (0)", 0},
@@ -148,6 +147,20 @@ static bool read_list(const char *text, uint32_t max, struct collsim_list *list)
 		if (!*end)
 			return true;
 	}
+}
+
+static void parse_bytes(struct argp_state *state, const char *arg, uint32_t *bytes_p)
+{
+	uint64_t bytes;
+	char *end;
+
+	if (!read_count(arg, &end, &bytes) || *end || bytes > GLEX_GROUP_LONG_MAX)
+		argp_error(state,
+			   "bytes: %s is not a number from 0 to %u, with K or M behind it for 1024 of them, or "
+			   "1024 * 1024",
+			   arg, (unsigned)GLEX_GROUP_LONG_MAX);
+	else
+		*bytes_p = (uint32_t)bytes;
 }
 
 static void parse_list(struct argp_state *state, const char *what, const char *arg, uint32_t max,
@@ -292,7 +305,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		parse_number(state, "units", arg, 1, GLEX_COLL_REDUCE_MAX_DATA_UNITS, &base->units);
 		return 0;
 	case 'b':
-		parse_number(state, "bytes", arg, 0, MAX_BYTES, &base->bytes);
+		parse_bytes(state, arg, &base->bytes);
 		return 0;
 	case 'r':
 		parse_number(state, "root", arg, 0, SIM_MAX_NODES - 1, &base->root);

@@ -12,8 +12,13 @@
  * that ends.  Where a node has several processes, they meet in its memory before
  * and after, in as many steps as a binary tree of them has.
  *
+ * A broadcast of more than a packet is passed down the tree in parts (puts.c), by the
+ * host's way in the same: whoever has received one whole posts it again for each child.
+ * Hosts need no buffers told, nor that all are ready, which is in their favour.
+ *
  * Each result is compared bit by bit with one computed without any of this: own
- * value first, then the children's, the lowest member first, as the NICs promise.
+ * value first, then the children's, the lowest member first, as the NICs promise.  Of a long
+ * broadcast there are no bytes: each part must come once, in order, and from whoever has it.
  */
 #include "collsim.h"
 
@@ -25,7 +30,7 @@
 struct member {
 	glex_group_t group;
 	glex_ep_handle_t ep; /* host: for everything */
-	uint32_t got;	     /* host: children that have told */
+	uint32_t got;	     /* host: children that have told, or parts that have come */
 	uint32_t waiting;    /* host: packets that came before it began */
 	bool begun, ended;
 };
@@ -39,7 +44,9 @@ struct run {
 	union glex_coll_data_loc *units; /* c->units of each member: what it gives, then what it gets */
 	double *told;			 /* host: what it has told its parent */
 	double *expected;		 /* what the subtree of each comes to */
-	unsigned char *bytes;		 /* c->bytes of each member */
+	unsigned char *bytes;		 /* c->bytes of each member; of a long broadcast there are none */
+	uint32_t part;			 /* host: of a long broadcast, but for the last */
+	glex_mem_handle_t mh;		 /* host: of each member's buffer */
 	uint32_t iteration, begun, ended;
 	uint64_t last_begin, last_end;
 	uint64_t sum, min, max;
@@ -51,6 +58,11 @@ static void fail(struct run *run, const char *why)
 	if (!run->error)
 		run->error = why;
 	sim_fail(run->sim, why);
+}
+
+static bool is_long(const struct collsim_case *c)
+{
+	return c->test == COLLSIM_BCAST && c->bytes > COLLSIM_SHORT;
 }
 
 struct place {
@@ -134,7 +146,9 @@ static void set_data(struct run *run)
 		if (c->broken)
 			run->units[(size_t)(c->nodes - 1) * c->units].double_s.data += 1;
 	}
-	if (c->test != COLLSIM_BCAST)
+	for (node = 0; is_long(c) && node < c->nodes; node++)
+		sim_hold(run->sim, node, node == c->root ? c->bytes - c->broken : 0);
+	if (c->test != COLLSIM_BCAST || is_long(c))
 		return;
 	memset(run->bytes, 0, (size_t)c->nodes * c->bytes);
 	for (i = 0; i < c->bytes; i++)
@@ -148,6 +162,8 @@ static bool is_right(const struct run *run, uint32_t node)
 	const struct collsim_case *c = run->c;
 	uint32_t i;
 
+	if (is_long(c))
+		return sim_held(run->sim, node) == c->bytes;
 	for (i = 0; c->test == COLLSIM_ALLREDUCE && i < c->units; i++)
 		if (memcmp(&run->units[(size_t)node * c->units + i].double_s.data, &run->expected[i], sizeof(double)) !=
 		    0)
@@ -236,7 +252,10 @@ static void nic_begin(void *arg, uint32_t node)
 					   GLEX_COLL_REDUCE_DATA_BITS_64, GLEX_COLL_REDUCE_SUM_FLOAT);
 		break;
 	case COLLSIM_BCAST:
-		ret = glex_group_bcast(group, c->root, &run->bytes[(size_t)node * c->bytes], c->bytes);
+		if (is_long(c))
+			ret = glex_group_bcast_long(group, c->root, run->bytes, c->bytes);
+		else
+			ret = glex_group_bcast(group, c->root, &run->bytes[(size_t)node * c->bytes], c->bytes);
 		break;
 	default:
 		ret = glex_group_barrier(group);
@@ -248,9 +267,16 @@ static void nic_begin(void *arg, uint32_t node)
 static void nic_has_mp(void *arg, uint32_t node, uint32_t ep)
 {
 	struct run *run = arg;
+	struct member *member = &run->member[node];
+	glex_ret_t ret;
 
 	(void)ep;
-	if (glex_group_wait(run->member[node].group, 0) != GLEX_SUCCESS) {
+	if (is_long(run->c) && (!member->begun || member->ended))
+		return; /* what others say of it before: it is heard later */
+	ret = glex_group_wait(member->group, 0);
+	if (is_long(run->c) && ret == GLEX_NO_MP)
+		return;
+	if (ret != GLEX_SUCCESS) {
 		fail(run, "a group did not end a collective");
 		return;
 	}
@@ -269,9 +295,12 @@ static bool open_groups(struct run *run)
 		ok = glex_group_open(&run->dev->base, GLEX_EP_TYPE_FAST, &run->member[node].group, &card[node]) ==
 		     GLEX_SUCCESS;
 	}
-	for (node = 0; ok && node < n; node++)
+	for (node = 0; ok && node < n; node++) {
 		ok = glex_group_join(run->member[node].group, card, n, node, run->c->shape, run->c->degree) ==
 		     GLEX_SUCCESS;
+		if (ok && is_long(run->c))
+			ok = glex_group_set_long(run->member[node].group, GLEX_GROUP_LONG_PASSED) == GLEX_SUCCESS;
+	}
 	free(card);
 	return ok;
 }
@@ -328,6 +357,66 @@ static void pass_up(struct run *run, uint32_t node)
 		send_to(run, node, place.parent, mine, len);
 }
 
+/* As puts.c cuts it. */
+static uint32_t part_of(const struct collsim_case *c)
+{
+	uint32_t parts = 48 / (place_of(c, 0).children + 1), part;
+
+	parts = parts > 16 ? 16 : parts < 2 ? 2 : parts;
+	part = (c->bytes / parts + 4096) / 4096 * 4096;
+	return part < EMU_RDMA_DATA ? part : EMU_RDMA_DATA;
+}
+
+static void put_to(struct run *run, uint32_t node, uint32_t to)
+{
+	uint32_t at = run->member[node].got * run->part, left = run->c->bytes - at;
+	struct glex_rdma_req req = {
+		.rmt_ep_addr = run->addr[to],
+		.local_mh = run->mh,
+		.local_offset = at,
+		.len = left < run->part ? left : run->part,
+		.rmt_mh = run->mh,
+		.rmt_offset = at,
+		.type = GLEX_RDMA_TYPE_PUT,
+		.flag = GLEX_FLAG_REMOTE_EVT,
+	};
+
+	sim_busy(run->sim, node, run->c->params.times.send);
+	if (glex_rdma(run->member[node].ep, &req, NULL) != GLEX_SUCCESS)
+		fail(run, "a part was not sent");
+}
+
+/* The next part goes on: the root's children are its own, and to the tree's root it sends, too. */
+static void put_part(struct run *run, uint32_t node)
+{
+	const struct collsim_case *c = run->c;
+	struct place place = place_of(c, node);
+	uint32_t i;
+
+	if (node == c->root && node)
+		put_to(run, node, 0);
+	for (i = 0; i < place.children; i++)
+		if (place.child[i] != c->root)
+			put_to(run, node, place.child[i]);
+	if ((uint64_t)++run->member[node].got * run->part < c->bytes)
+		return;
+	run->member[node].got = 0;
+	note_end(run, node);
+}
+
+static void receive_part(struct run *run, uint32_t node)
+{
+	glex_event_t *event;
+
+	if (glex_probe_first_event(run->member[node].ep, 0, &event) != GLEX_SUCCESS) {
+		fail(run, "a part was not received");
+		return;
+	}
+	glex_discard_probed_event(run->member[node].ep);
+	sim_busy(run->sim, node, run->c->params.times.recv);
+	put_part(run, node);
+}
+
 static void receive(struct run *run, uint32_t node)
 {
 	const struct collsim_case *c = run->c;
@@ -335,6 +424,10 @@ static void receive(struct run *run, uint32_t node)
 	glex_ep_addr_t src = {.v = 0};
 	uint32_t len = 0;
 
+	if (is_long(c)) {
+		receive_part(run, node);
+		return;
+	}
 	if (glex_receive_mp(run->member[node].ep, 0, &src, data, &len) != GLEX_SUCCESS) {
 		fail(run, "a packet was not received");
 		return;
@@ -360,6 +453,9 @@ static void host_begin(void *arg, uint32_t node)
 	note_begin(run, node);
 	if (c->test != COLLSIM_BCAST)
 		pass_up(run, node);
+	else if (is_long(c) && node == c->root)
+		while (!run->member[node].ended && !run->error)
+			put_part(run, node);
 	else if (node == c->root && node == 0)
 		pass_down(run, node, run->bytes, c->bytes);
 	else if (node == c->root) /* one hop more, as by the NICs */
@@ -390,6 +486,8 @@ static bool open_ends(struct run *run)
 		if (glex_create_ep(&run->dev->base, &attr, &run->member[node].ep) != GLEX_SUCCESS)
 			return false;
 		glex_get_ep_addr(run->member[node].ep, &run->addr[node]);
+		if (is_long(run->c))
+			run->mh.v = sim_register(run->sim, node, run->addr[node].ep_num, 0);
 	}
 	return true;
 }
@@ -397,8 +495,8 @@ static bool open_ends(struct run *run)
 /* ---- one measurement ---------------------------------------------------------- */
 
 static const struct sim_program programs[] = {
-	[COLLSIM_NIC] = {.begin = nic_begin, .has_mp = nic_has_mp},
-	[COLLSIM_HOST] = {.begin = host_begin, .has_mp = host_has_mp},
+	[COLLSIM_NIC] = {.begin = nic_begin, .has_mp = nic_has_mp, .has_event = nic_has_mp},
+	[COLLSIM_HOST] = {.begin = host_begin, .has_mp = host_has_mp, .has_event = host_has_mp},
 };
 
 static bool allocate(struct run *run)
@@ -408,6 +506,9 @@ static bool allocate(struct run *run)
 
 	/* A node's own requests of one collective, or what all its neighbours send at once, and a little more. */
 	params.queue = place_of(run->c, 0).children + 4;
+	if (is_long(run->c)) /* or all parts for all of them: what a group's endpoint has room for, and more where it would wait */
+		params.queue = 64 + params.queue;
+	run->part = part_of(run->c);
 	run->sim = sim_create(&params, run->c->nodes);
 	run->dev = calloc(1, sizeof(*run->dev));
 	run->member = calloc(n, sizeof(*run->member));
@@ -415,7 +516,7 @@ static bool allocate(struct run *run)
 	run->units = calloc(units, sizeof(*run->units));
 	run->told = calloc(units, sizeof(*run->told));
 	run->expected = calloc(units, sizeof(*run->expected));
-	run->bytes = calloc(n, run->c->bytes ? run->c->bytes : 1);
+	run->bytes = calloc(n, run->c->bytes && !is_long(run->c) ? run->c->bytes : 1);
 	if (!run->sim || !run->dev || !run->member || !run->addr || !run->units || !run->told || !run->expected ||
 	    !run->bytes)
 		return false;

@@ -23,7 +23,7 @@ static void print_times(const struct collsim_options *opt)
 		double now = *sim_time_find(&times, row->name), was = *sim_time_find(&own.times, row->name);
 		const char *source = opt->machine.name[0] == 'a' ? row->aries_source : row->th2_source;
 
-		printf("%-8s %7.1f ns  %s\n%21s%s\n", row->name, now, row->what, "",
+		printf("%-8s %7.*f ns  %s\n%21s%s\n", row->name, now > 0 && now < 1 ? 4 : 1, now, row->what, "",
 		       now < was || now > was ? "as given" : source);
 	}
 }

@@ -29,6 +29,9 @@ result $? "all tests, shapes and ways: every result is right"
 [ "$(grep -c '^[bab]' "$work/out")" -eq 168 ]
 result $? "a row for each"
 
+run -t bcast -b 1M -s kary,knomial -k 2,8 -n 1:64 -r 0 && [ "$(grep -c '^bcast' "$work/out")" -eq 56 ]
+result $? "long broadcasts, shapes and ways: every part came once, and in order"
+
 run --tsv -n 100 --noise 0.1,1000 -i 5 --seed 3 && cp "$work/out" "$work/first"
 run --tsv -n 100 --noise 0.1,1000 -i 5 --seed 3 && cmp -s "$work/out" "$work/first"
 result $? "the same seed: the same figures"
@@ -68,6 +71,9 @@ result $? "and a picture"
 # A simulation that passes whatever arrives is worth nothing.
 fails 1 'wrong result' --break -w nic -n 50
 fails 1 'wrong result' --break -w host -n 50
+fails 1 'did not hold' --break -t bcast -b 1M -w nic -n 50
+fails 1 'wrong result' --break -t bcast -b 1M -w host -n 50
+fails 2 'not a number from 0' -t bcast -b 1025M
 fails 1 'more than 32 children' -s knomial -k 32 -n 64K
 fails 2 'there is no time patience' -P patience=1
 fails 2 'not nanoseconds' -P post=soon

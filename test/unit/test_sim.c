@@ -111,6 +111,132 @@ START_TEST(wrong_value__given__run_fails)
 }
 END_TEST
 
+static uint64_t addr(uint32_t node, uint32_t ep)
+{
+	glex_ep_addr_t a = {.v = 0};
+
+	a.nic_id = node;
+	a.ep_num = (uint16_t)ep;
+	return a.v;
+}
+
+/* ---- long broadcasts ------------------------------------------------------------ */
+
+START_TEST(long_broadcast__every_tree_and_root__parts_come_once_and_in_order)
+{
+	static const uint32_t degree[] = {2, 3, 32}, nodes[] = {1, 2, 9, 100}, bytes[] = {113, 300001};
+	uint64_t packets[COLLSIM_WAYS];
+	uint32_t d, n, way;
+
+	for (d = 0; d < 3; d++)
+		for (n = 0; n < 4; n++) {
+			struct collsim_case c =
+				a_case(COLLSIM_BCAST, 0, (enum glex_group_shape)_i, degree[d], nodes[n]);
+
+			if (!collsim_has_tree(c.shape, c.nodes, c.degree))
+				continue;
+			c = of_machine("th2", c);
+			c.bytes = bytes[n % 2];
+			for (way = 0; way < COLLSIM_WAYS; way++) {
+				c.way = (enum collsim_way)way;
+				packets[way] = must_run(&c).counts.packets;
+			}
+			/* The same parts; besides, two reductions to all, and who tells where its buffer is. */
+			ck_assert_uint_eq(packets[COLLSIM_NIC], packets[COLLSIM_HOST] + 5 * (uint64_t)(nodes[n] - 1));
+			c.root = nodes[n] / 2;
+			c.iterations = 3;
+			c.skew_ns = 100000;
+			c.params.noise_share = 0.2;
+			c.params.noise_ns = 2000;
+			for (way = 0; way < COLLSIM_WAYS; way++) {
+				c.way = (enum collsim_way)way;
+				must_run(&c);
+			}
+		}
+}
+END_TEST
+
+START_TEST(long_broadcast__root_lacks_a_byte__run_fails)
+{
+	struct collsim_case c = a_case(COLLSIM_BCAST, (enum collsim_way)_i, GLEX_GROUP_KARY, 3, 20);
+	struct collsim_result result;
+
+	c.bytes = 100000;
+	c.broken = true;
+	ck_assert_ptr_nonnull(collsim_run(&c, &result));
+}
+END_TEST
+
+/*
+ * Only bytes take time.  Down a chain a part is on its way on each link while others are on theirs; where a NIC has
+ * k children, each part leaves it k times, and the last of them comes last.
+ */
+START_TEST(long_broadcast__only_bytes_take_time__closed_form)
+{
+	const uint32_t parts = 16, part = 8192;
+	uint32_t depth, k;
+
+	for (depth = 1; depth < 20; depth += 3) {
+		struct collsim_case c = a_case(COLLSIM_BCAST, (enum collsim_way)_i, GLEX_GROUP_KARY, 1, depth + 1);
+
+		c.bytes = parts * part - 1;
+		c.params.times.byte = 0.5;
+		ck_assert_double_eq_tol(us(&c), ((parts + depth - 1) * part - 1) * 0.5 / 1000, NEAR_US);
+	}
+	for (k = 1; k <= 2; k++) {
+		struct collsim_case c = a_case(COLLSIM_BCAST, (enum collsim_way)_i, GLEX_GROUP_KARY, k, k + 1);
+
+		c.bytes = parts * part;
+		c.params.times.byte = 0.5;
+		ck_assert_double_eq_tol(us(&c), parts * part * k * 0.5 / 1000, NEAR_US);
+	}
+}
+END_TEST
+
+/* PUTs between nodes 0 and 1, whose buffers are on endpoint 1. */
+static const char *after_puts(uint64_t held, uint32_t n, const uint32_t offset[], const uint32_t to[], uint32_t key)
+{
+	struct sim_params params = {.queue = 4, .topo = {SIM_FLAT, 1}};
+	struct sim *sim = sim_create(&params, 2);
+	const char *wrong;
+	uint32_t i;
+
+	ck_assert_ptr_nonnull(sim);
+	sim_hold(sim, 0, held);
+	for (i = 0; i < n; i++) {
+		struct emu_desc desc = {.op = EMU_OP_PUT,
+					.dst = addr(1, 1),
+					.local_mh = sim_register(sim, 0, 1, 5),
+					.rmt_mh = sim_register(sim, 1, 1, 6),
+					.local_offset = offset[i],
+					.rmt_offset = to[i],
+					.rmt_key = key,
+					.len = 100};
+
+		sim_post(sim, 0, 1, &desc, NULL, false);
+	}
+	while (sim_step(sim))
+		;
+	wrong = sim_error(sim);
+	if (!wrong)
+		ck_assert_uint_eq(sim_held(sim, 1), (uint64_t)n * 100);
+	sim_destroy(sim);
+	return wrong;
+}
+
+START_TEST(puts__twice_or_with_a_gap_or_not_held__run_fails)
+{
+	static const uint32_t good[] = {0, 100}, twice[] = {0, 0}, gap[] = {0, 200};
+
+	ck_assert_ptr_null(after_puts(200, 2, good, good, 6));
+	ck_assert_ptr_nonnull(after_puts(200, 2, twice, twice, 6));
+	ck_assert_ptr_nonnull(after_puts(400, 2, gap, gap, 6));
+	ck_assert_ptr_nonnull(after_puts(400, 2, gap, good, 6));
+	ck_assert_ptr_nonnull(after_puts(199, 2, good, good, 6));
+	ck_assert_ptr_nonnull(after_puts(200, 2, good, good, 7)); /* that is not the key */
+}
+END_TEST
+
 START_TEST(tree__too_many_children__there_is_none)
 {
 	ck_assert(!collsim_has_tree(GLEX_GROUP_KNOMIAL, 65536, 32));
@@ -407,15 +533,6 @@ START_TEST(heap__events_in_any_order__come_out_by_time_rank_and_order)
 }
 END_TEST
 
-static uint64_t addr(uint32_t node, uint32_t ep)
-{
-	glex_ep_addr_t a = {.v = 0};
-
-	a.nic_id = node;
-	a.ep_num = (uint16_t)ep;
-	return a.v;
-}
-
 START_TEST(endpoint__more_control_packets_than_room__run_fails)
 {
 	struct sim_params params = {.queue = 4, .topo = {SIM_FLAT, 1}};
@@ -510,6 +627,10 @@ int main(void)
 
 	tcase_add_loop_test(tcase, every_tree__results_right__packets_as_in_theory, 0, 2 * COLLSIM_TESTS);
 	tcase_add_loop_test(tcase, wrong_value__given__run_fails, 0, COLLSIM_WAYS);
+	tcase_add_loop_test(tcase, long_broadcast__every_tree_and_root__parts_come_once_and_in_order, 0, 2);
+	tcase_add_loop_test(tcase, long_broadcast__root_lacks_a_byte__run_fails, 0, COLLSIM_WAYS);
+	tcase_add_loop_test(tcase, long_broadcast__only_bytes_take_time__closed_form, 0, COLLSIM_WAYS);
+	tcase_add_test(tcase, puts__twice_or_with_a_gap_or_not_held__run_fails);
 	tcase_add_test(tcase, tree__too_many_children__there_is_none);
 	tcase_add_loop_test(tcase, one_time__others_none__closed_form_by_the_nics, 2, 12);
 	tcase_add_loop_test(tcase, one_time__others_none__closed_form_by_the_hosts, 2, 12);
