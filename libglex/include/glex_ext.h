@@ -447,9 +447,17 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 
 /*
  * Ends it; the endpoints go, whatever the others do.  A member may leave so when it has ended
- * its last collective: before that the others would wait for it without end.
+ * its last collective: before that the others would wait for it without end.  On a tree it
+ * waits until the NIC has done this member's part of collectives that ended here before others began them.
  */
 glex_ret_t glex_group_close(glex_group_t group);
+
+/*
+ * Begins to leave, as a collective begins: once glex_group_wait has ended it, nothing is left to do for this member, and
+ * the group can only be closed, which does not wait then.  For who has other things to do meanwhile.  Errors as of
+ * glex_group_barrier.
+ */
+glex_ret_t glex_group_leave(glex_group_t group);
 
 /*
  * These begin a collective, and never wait; glex_group_wait ends it.  All members

@@ -65,6 +65,7 @@ glex_man_aliases = \
 	libglex/man/glex_group_allreduce.3 \
 	libglex/man/glex_group_wait.3 \
 	libglex/man/glex_group_fail.3 \
+	libglex/man/glex_group_leave.3 \
 	libglex/man/glex_group_tree.3 \
 	libglex/man/glex_ep_arm.3 \
 	libglex/man/glex_ep_poll_intr.3 \

@@ -31,7 +31,7 @@ struct member {
 	glex_group_t group;
 	glex_ep_handle_t ep; /* host: for everything */
 	uint32_t got;	     /* host: children that have told, or parts that have come */
-	uint32_t waiting;    /* host: packets that came before it began */
+	uint32_t waiting;    /* packets that came before it began */
 	bool begun, ended;
 };
 
@@ -237,6 +237,20 @@ static void note_end(struct run *run, uint32_t node)
 
 /* ---- by the NICs -------------------------------------------------------------- */
 
+static void nic_end(struct run *run, uint32_t node)
+{
+	glex_ret_t ret = glex_group_wait(run->member[node].group, 0);
+
+	if (is_long(run->c) && ret == GLEX_NO_MP)
+		return; /* it has several steps */
+	if (ret != GLEX_SUCCESS) {
+		fail(run, "a group did not end a collective");
+		return;
+	}
+	sim_busy(run->sim, node, run->c->params.times.recv);
+	note_end(run, node);
+}
+
 static void nic_begin(void *arg, uint32_t node)
 {
 	struct run *run = arg;
@@ -262,26 +276,21 @@ static void nic_begin(void *arg, uint32_t node)
 	}
 	if (ret != GLEX_SUCCESS)
 		fail(run, "a group did not begin a collective");
+	else if (run->member[node].waiting || (c->test == COLLSIM_BCAST && !is_long(c) && node == c->root))
+		nic_end(run, node); /* nobody tells the root */
+	run->member[node].waiting = 0;
 }
 
+/* Who has not begun does not look for packets. */
 static void nic_has_mp(void *arg, uint32_t node, uint32_t ep)
 {
 	struct run *run = arg;
-	struct member *member = &run->member[node];
-	glex_ret_t ret;
 
 	(void)ep;
-	if (is_long(run->c) && (!member->begun || member->ended))
-		return; /* what others say of it before: it is heard later */
-	ret = glex_group_wait(member->group, 0);
-	if (is_long(run->c) && ret == GLEX_NO_MP)
-		return;
-	if (ret != GLEX_SUCCESS) {
-		fail(run, "a group did not end a collective");
-		return;
-	}
-	sim_busy(run->sim, node, run->c->params.times.recv);
-	note_end(run, node);
+	if (!run->member[node].begun)
+		run->member[node].waiting++;
+	else if (!is_long(run->c) || !run->member[node].ended)
+		nic_end(run, node);
 }
 
 static bool open_groups(struct run *run)
@@ -526,8 +535,11 @@ static bool allocate(struct run *run)
 
 static void release(struct run *run)
 {
+	struct sim_program nothing = {.arg = NULL}; /* who leaves lets time pass */
 	uint32_t node;
 
+	if (run->sim)
+		sim_run_program(run->sim, &nothing);
 	for (node = 0; run->member && node < run->c->nodes; node++) {
 		if (run->member[node].group)
 			glex_group_close(run->member[node].group);

@@ -672,6 +672,7 @@ void MPID_nem_glex_coll_finalize(void)
 	struct MPID_nem_glex_op *op;
 
 	MPIDI_GLEX_coll = NULL;
+	MPID_nem_glex_trees_end();
 	while ((op = MPID_nem_glex.coll_ops)) {
 		MPID_nem_glex.coll_ops = op->next;
 		MPL_free(op);

@@ -65,6 +65,9 @@ void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
 
 void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree);
 
+/* No communicator has one any more. */
+void MPID_nem_glex_trees_end(void);
+
 /* That of the communicator, NULL if it can have none. */
 int MPID_nem_glex_tree_at(MPIR_Comm *comm, struct MPID_nem_glex_tree **tree_p);
 

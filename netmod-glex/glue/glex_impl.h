@@ -135,6 +135,7 @@ struct MPID_nem_glex {
 	uint32_t coll_long_by;		      /* enum glex_group_long, where there is a tree */
 	struct MPID_nem_glex_tree *coll_busy; /* those with operations */
 	struct MPID_nem_glex_op *coll_ops;    /* to be used again */
+	struct MPID_nem_glex_leaving *coll_leaving;
 	struct MPID_nem_glex_stats stats;
 };
 

@@ -39,11 +39,59 @@ struct MPID_nem_glex_build {
 
 /* ---- beginning and end ----------------------------------------------------- */
 
+/* A group whose NICs may have something to do for others yet: that must not keep MPI_Comm_free. */
+struct MPID_nem_glex_leaving {
+	struct MPID_nem_glex_leaving *next;
+	glex_group_t group;
+};
+
+/* Those that are done; at the end all of them are waited for. */
+static void MPID_nem_glex_leaving_close(int all)
+{
+	struct MPID_nem_glex_leaving *leaving, **p = &MPID_nem_glex.coll_leaving;
+
+	while ((leaving = *p)) {
+		if (!all && glex_group_wait(leaving->group, 0) == GLEX_NO_MP) {
+			p = &leaving->next;
+			continue;
+		}
+		*p = leaving->next;
+		glex_group_close(leaving->group);
+		MPL_free(leaving);
+	}
+}
+
+static void MPID_nem_glex_leaving_add(glex_group_t group)
+{
+	struct MPID_nem_glex_leaving *leaving = MPL_malloc(sizeof(*leaving), MPL_MEM_COLL);
+
+	if (!leaving) {
+		glex_group_close(group);
+		return;
+	}
+	leaving->group = group;
+	leaving->next = MPID_nem_glex.coll_leaving;
+	MPID_nem_glex.coll_leaving = leaving;
+}
+
+/* Where it was revoked some may never have begun what others have ended. */
 void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
 {
-	if (tree->group)
+	MPID_nem_glex_leaving_close(0);
+	if (!tree->group)
+		return;
+	if (tree->comm->revoked)
+		glex_group_fail(tree->group);
+	if (glex_group_leave(tree->group) == GLEX_SUCCESS && glex_group_wait(tree->group, 0) == GLEX_NO_MP)
+		MPID_nem_glex_leaving_add(tree->group);
+	else
 		glex_group_close(tree->group);
 	tree->group = NULL;
+}
+
+void MPID_nem_glex_trees_end(void)
+{
+	MPID_nem_glex_leaving_close(1);
 }
 
 void MPID_nem_glex_tree_break(struct MPID_nem_glex_tree *tree)

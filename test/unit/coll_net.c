@@ -319,7 +319,7 @@ static void *next(const struct emu_ring *ring, size_t flags_at)
 	return NULL;
 }
 
-bool net_take_mp(uint32_t node, uint32_t ep, void *data, uint32_t *len_p)
+bool net_take_mp_from(uint32_t node, uint32_t ep, uint64_t *src_p, void *data, uint32_t *len_p)
 {
 	struct emu_mp_slot *slot = next(&net.node[node].ep[ep].port.mpq, offsetof(struct emu_mp_slot, flags));
 
@@ -327,7 +327,15 @@ bool net_take_mp(uint32_t node, uint32_t ep, void *data, uint32_t *len_p)
 		return false;
 	memcpy(data, slot->data, slot->len);
 	*len_p = slot->len;
+	*src_p = slot->src;
 	return true;
+}
+
+bool net_take_mp(uint32_t node, uint32_t ep, void *data, uint32_t *len_p)
+{
+	uint64_t src;
+
+	return net_take_mp_from(node, ep, &src, data, len_p);
 }
 
 void net_expect_mp(uint32_t node, uint32_t ep, const void *data, uint32_t len)
@@ -528,7 +536,10 @@ static void run_once(const struct scenario *s)
 	bool done[NODES] = {false};
 
 	depth = 0;
-	net_begin(s->nodes, s->way, s->reorder);
+	net_begin(s->nodes, s->start ? AT_ONCE : s->way, s->reorder);
+	if (s->start)
+		s->start();
+	net.way = s->way;
 	while ((n = count_moves(s, at, done)))
 		move(s, n > 1 ? choose(n) : 0, at, done);
 	settle();

@@ -73,6 +73,7 @@ struct scenario {
 	uint32_t nodes;
 	enum net_way way;
 	bool reorder;
+	void (*start)(void); /* before each run, with packets that go at once; NULL: nothing */
 	/*
 	 * Does what node does in its turn `at` (counted from 0), by one call of net_run at
 	 * its end; true: it has more to do.  Beyond its end it does nothing.
@@ -103,6 +104,7 @@ void net_post(uint32_t node, uint32_t ep, struct emu_desc desc, const void *data
 
 /* Takes an MP of that length and content; false: there is none. */
 bool net_take_mp(uint32_t node, uint32_t ep, void *data, uint32_t *len_p);
+bool net_take_mp_from(uint32_t node, uint32_t ep, uint64_t *src_p, void *data, uint32_t *len_p);
 void net_expect_mp(uint32_t node, uint32_t ep, const void *data, uint32_t len);
 uint64_t net_take_event(uint32_t node, uint32_t ep); /* its first word; 0: none */
 /* Takes an error request; -1: there is none. */

@@ -62,12 +62,14 @@ static uint64_t packets_of(const struct collsim_case *c)
 	return (down_only ? 1 : 2) * ((uint64_t)c->nodes - 1) + (c->test == COLLSIM_BCAST && c->root ? 1 : 0);
 }
 
+/* By the NICs each broadcast packet is acknowledged; only what member 0 wants itself is sent there. */
 static void check_counts(const struct collsim_case *c)
 {
+	bool loops = c->test != COLLSIM_BCAST || c->root;
 	struct collsim_result result = must_run(c);
 
 	ck_assert_uint_eq(result.counts.packets, packets_of(c) * c->iterations);
-	ck_assert_uint_eq(result.counts.looped, c->way == COLLSIM_NIC ? c->iterations : 0);
+	ck_assert_uint_eq(result.counts.looped, loops && c->way == COLLSIM_NIC ? c->iterations : 0);
 	if (c->way == COLLSIM_HOST)
 		ck_assert_uint_eq(result.counts.requests, packets_of(c) * c->iterations);
 }

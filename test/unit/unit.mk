@@ -31,6 +31,7 @@ glex_model_tests = \
 	test/unit/test_reorder \
 	test/unit/test_ring \
 	test/unit/test_ring_stress \
+	test/unit/test_group_order \
 	test/unit/test_sim \
 	test/unit/test_vport
 check_PROGRAMS += $(glex_model_tests)
@@ -118,6 +119,11 @@ test_unit_test_ring_stress_SOURCES = \
 	test/unit/test_ring_stress.c test/unit/unit.h test/stress/ring_stress.c test/stress/ring_stress.h
 test_unit_test_ring_stress_CFLAGS = $(glex_model_cflags)
 test_unit_test_ring_stress_LDADD = $(glex_model_libs)
+# The group's own code over NICs whose packets come in any order.
+test_unit_test_group_order_SOURCES = test/unit/test_group_order.c test/unit/coll_net.c test/unit/coll_net.h test/unit/unit.h \
+	$(glex_group_parts)
+test_unit_test_group_order_CFLAGS = $(glex_model_cflags)
+test_unit_test_group_order_LDADD = $(glex_model_libs)
 # As glex_collsim: the group's own code over simulated NICs, and not the library.
 test_unit_test_sim_SOURCES = test/unit/test_sim.c test/unit/unit.h libglex/tools/collsim.h $(glex_collsim_parts)
 test_unit_test_sim_CFLAGS = $(glex_model_cflags)

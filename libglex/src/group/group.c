@@ -2,8 +2,8 @@
 /*
  * group.c - a group: its endpoints, what is begun in it and what ends it.
  *
- *   up     requests of a tree's first phase
- *   down   all that a member waits for, and those of its second phase
+ *   up     requests of a tree towards its root
+ *   down   all that a member waits for, and those away from the root
  *
  * Who waits for long looks whether a neighbour has died.  A member that has left has not:
  * it may when all has ended for itself, and nothing more is needed of it then.  If what was begun
@@ -107,12 +107,17 @@ glex_ret_t glex_group_close(glex_group_t group)
 {
 	if (!group)
 		return GLEX_INVALID_PARAM;
+	if (group->near && !group->is_left && group->what == GLEXI_NOTHING)
+		glex_group_leave(group);
+	if (group->what == GLEXI_LEAVE)
+		glex_group_wait(group, -1);
 	if (group->longer)
 		group->longer->drop(group);
 	close_ends(group);
 	if (group->board)
 		glex_free(group->dev, group->board);
 	glexi_direct_leave(group);
+	glexi_gates_leave(group);
 	free(group->puts);
 	free(group->branch);
 	free(group->near);
@@ -152,6 +157,7 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 	}
 	if (ret != GLEX_SUCCESS) {
 		glexi_direct_leave(group);
+		glexi_gates_leave(group);
 		free(group->near);
 		free(group->branch);
 		group->near = NULL;
@@ -170,7 +176,7 @@ static void name_place(const struct glex_group *group, void *operand)
 
 glex_ret_t glexi_group_may_begin(const struct glex_group *group)
 {
-	if (!group || !group->near)
+	if (!group || !group->near || group->is_left)
 		return GLEX_INVALID_PARAM;
 	if (group->is_broken)
 		return GLEX_SYS_ERR;
@@ -259,6 +265,19 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 	group->root = 0;
 	group->to_all = true;
 	return reduce(group, units, count, bits, op);
+}
+
+/* Without a tree who has ended a collective is not needed for it any more. */
+glex_ret_t glex_group_leave(glex_group_t group)
+{
+	glex_ret_t ret = glexi_group_may_begin(group);
+
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	if (!group->direct)
+		return begin(group, GLEXI_LEAVE, NULL, 0);
+	group->what = GLEXI_LEAVE;
+	return GLEX_SUCCESS;
 }
 
 /* ---- waiting -------------------------------------------------------------------- */
@@ -389,12 +408,15 @@ static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 
 glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout)
 {
-	return group->direct ? glexi_direct_wait(group, timeout) : glexi_gates_wait(group, timeout);
+	if (!group->direct)
+		return glexi_gates_wait(group, timeout);
+	return group->what == GLEXI_LEAVE ? GLEX_SUCCESS : glexi_direct_wait(group, timeout);
 }
 
 /* Over, well or not: the next may begin. */
 static glex_ret_t end(struct glex_group *group, glex_ret_t ret)
 {
+	group->is_left = group->what == GLEXI_LEAVE;
 	group->what = GLEXI_NOTHING;
 	group->is_longer = false;
 	return ret;

@@ -2,7 +2,7 @@
 /*
  * priv.h - a group, as its files see it.  A collective takes one of two ways:
  *
- *   tree.c, gates.c   along a tree, by requests that packets trigger: two for each member
+ *   tree.c, gates.c   along a tree, by requests that packets trigger
  *   direct.c, board.c no tree: members write into each other's boards
  *
  * long.c makes a broadcast of any length out of short ones and of what the members fetch, or, puts.c, of what
@@ -25,7 +25,7 @@
 #define GLEXI_BOARD	    4096u /* bytes that other members reach */
 #define GLEXI_GROUP_WAIT_MS 10000
 
-enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG };
+enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG, GLEXI_LEAVE };
 
 /* What there is to know of a tree's member, beside its card in near. */
 struct glexi_branch {
@@ -34,6 +34,7 @@ struct glexi_branch {
 };
 
 struct glexi_direct;
+struct glexi_gates;
 
 /*
  * What consists of several collectives: its own wait, as glexi_gates_wait; what is to be done before the wait
@@ -70,11 +71,13 @@ struct glex_group {
 	struct glex_group_card *near; /* the children, the parent, member 0, or all others; NULL: not joined */
 	struct glexi_branch *branch;  /* of a tree: the same */
 	struct glexi_direct *direct;  /* NULL: a tree */
+	struct glexi_gates *gates;    /* NULL: none */
 	struct glexi_longer *longer;  /* NULL: there was none yet */
 	struct glexi_puts *puts;      /* NULL: long broadcasts are fetched */
 	/* An MP to `up` that is more than a head; false: it does not belong there.  NULL: none does. */
 	bool (*note)(struct glex_group *group, glex_ep_addr_t from, const void *mp, uint32_t len);
 	bool is_longer; /* one is under way */
+	bool is_left;	/* nothing more is begun */
 	bool is_broken;
 	bool is_bereft;	      /* a neighbour has died, or something has gone wrong for good */
 	uint64_t dead_next;   /* number of the next to die that has not been looked at */
@@ -91,12 +94,13 @@ struct glex_group {
 
 /*
  * Finding the place of group->me in the group: near and neighbours are set, also if
- * it fails.  begin: data of len bytes, an operand where something is reduced.
+ * it fails; leave frees what else it has made.  begin: data of len bytes, an operand where something is reduced.
  * wait: GLEX_SUCCESS: it has ended, and the result is there; GLEX_NO_MP: the time is
  * up; GLEX_SYS_ERR: what came does not belong to it.
  */
 glex_ret_t glexi_gates_join(struct glex_group *group, const struct glex_group_card *cards, enum glex_group_shape shape,
 			    uint32_t degree);
+void glexi_gates_leave(struct glex_group *group);
 glex_ret_t glexi_gates_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_gates_wait(struct glex_group *group, int32_t timeout);
 

@@ -19,7 +19,8 @@
  * does not come, and by as many control packets as there were PUTs, so that all gates are opened.
  *
  * I1  All this is at `down`, where the collectives before and after it open gates too: what they send there is behind
- *     their own gates of a queue that is in order, and begins when all members have come so far.  At `up` it is not so:
+ *     their own gates of a queue that is in order, and begins when all members have come so far; acks of broadcasts
+ *     before it were counted by the reduction to all that it begins with.  At `up` it is not so:
  *     the root may have nothing more to do, and say so to a parent who has not got its first part.
  * I2  A part is posted when there is room for all of it.
  * I3  A note is of the broadcast whose number it says.  Places are kept apart by who says it, and nobody says anything
