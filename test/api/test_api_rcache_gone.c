@@ -29,6 +29,7 @@ static bool sees_all(int monitor)
 	return monitor == EXPLICIT || monitor == USERFAULTFD || monitor == HOOKS;
 }
 
+/* Where others found what was there before: ofi-cray#1350. */
 START_TEST(rcache__get_unmapped__new_memory_in_the_same_place_is_what_peers_find)
 {
 	int monitor = _i / KINDS_OF_MEMORY, kind = _i % KINDS_OF_MEMORY, round;
@@ -159,6 +160,7 @@ static void *sender(void *arg)
 	return NULL;
 }
 
+/* Where others hung: libfabric#5554. */
 START_TEST(rcache__munmap_of_512_mib_while_sends_run__both_go_on)
 {
 	const size_t huge = (size_t)512 << 20;
@@ -220,7 +222,69 @@ static void *user(void *arg)
 	return NULL;
 }
 
-START_TEST(rcache__unmap_dereg_with_lock__threads_get_while_another_unmaps)
+/* The program's: of an allocator, say, which unmaps with it held, and which others want for what they do to the cache. */
+static pthread_mutex_t allocator = PTHREAD_MUTEX_INITIALIZER;
+
+static void malloc_and_free(void)
+{
+	void *block = malloc(64u << 20);
+
+	__asm__ __volatile__("" : "+r"(block)); /* or the compiler would spare both */
+	free(block);
+}
+
+static void *locked_unmapper(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	for (int i = 0; i < 500; i++) {
+		pthread_mutex_lock(&allocator);
+		unmap(crowd->monitor, crowd->mem, 8 * page);
+		map_at(crowd->mem, 8 * page, 1);
+		pthread_mutex_unlock(&allocator);
+		malloc_and_free();
+	}
+	crowd->stop = 1;
+	return NULL;
+}
+
+/* What it puts may have been unmapped since: that is deregistered here, with the lock held. */
+static void *locked_user(void *arg)
+{
+	struct crowd *crowd = arg;
+	struct glex_rcache_region region;
+
+	while (!crowd->stop) {
+		OK(glex_rcache_get(crowd->bench->rc, crowd->mem, 8 * page, R, &region));
+		pthread_mutex_lock(&allocator);
+		OK(glex_rcache_put(crowd->bench->rc, &region));
+		OK(glex_rcache_get(crowd->bench->rc, crowd->mem, 4 * page, R, &region));
+		OK(glex_rcache_put(crowd->bench->rc, &region));
+		malloc_and_free();
+		pthread_mutex_unlock(&allocator);
+	}
+	return NULL;
+}
+
+START_TEST(rcache__unmap_dereg_with_lock__who_holds_it_and_who_wants_it_go_on)
+{
+	pthread_t threads[3];
+	struct bench b;
+	struct crowd crowd = {.bench = &b, .monitor = _i};
+
+	bench_open(&b, _i, NULL);
+	crowd.mem = map_at(NULL, 8 * page, 1);
+	ck_assert_int_eq(pthread_create(&threads[0], NULL, locked_unmapper, &crowd), 0);
+	ck_assert_int_eq(pthread_create(&threads[1], NULL, locked_user, &crowd), 0);
+	ck_assert_int_eq(pthread_create(&threads[2], NULL, locked_user, &crowd), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	unmap(_i, crowd.mem, 8 * page);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(rcache__get_while_another_unmaps__both_go_on)
 {
 	pthread_t threads[3];
 	struct bench b;
@@ -527,7 +591,8 @@ int main(void)
 	tcase_add_loop_test(tc, rcache__stress__threads_map_use_and_unmap_the_same_addresses, 0, MONITORS);
 	tcase_add_loop_test(tc, rcache__monitor__is_the_one_asked_for, 0, MONITORS);
 	tcase_add_loop_test(tc, rcache__userfaultfd_refused__right_without_it, 0, 2 * KINDS_OF_MEMORY);
-	tcase_add_loop_test(tc, rcache__unmap_dereg_with_lock__threads_get_while_another_unmaps, 0, MONITORS);
+	tcase_add_loop_test(tc, rcache__unmap_dereg_with_lock__who_holds_it_and_who_wants_it_go_on, 0, MONITORS);
+	tcase_add_loop_test(tc, rcache__get_while_another_unmaps__both_go_on, 0, MONITORS);
 #ifdef WITH_HOOKS
 	tcase_add_loop_test(tc, rcache__break_goes_back_and_forth__is_seen, 0, 2);
 	tcase_add_loop_test(tc, rcache__segment_of_system_v_comes_or_goes__is_seen, 0, 3);

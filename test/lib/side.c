@@ -314,6 +314,12 @@ void expect_filled(const unsigned char *buf, size_t len, uint32_t seed)
 			ck_abort_msg("byte %zu of %zu is %#x, not %#x", i, len, buf[i], byte_at(i, seed));
 }
 
+void skipped(const char *test, const char *why)
+{
+	printf("skipped: %s: %s\n", test, why);
+	fflush(stdout);
+}
+
 int run_suite(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);

@@ -128,6 +128,9 @@ void expect_no_error(glex_ep_handle_t ep);
 void fill(unsigned char *buf, size_t len, uint32_t seed);
 void expect_filled(const unsigned char *buf, size_t len, uint32_t seed);
 
+/* What cannot be tried here, and why: Check itself knows nothing between passed and failed. */
+void skipped(const char *test, const char *why);
+
 /* Runs the suite, returns main's value. */
 int run_suite(Suite *suite);
 
