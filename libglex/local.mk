@@ -39,6 +39,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/group/direct.h \
 	libglex/src/group/board.c \
 	libglex/src/group/direct.c \
+	libglex/src/group/gather.c \
 	libglex/src/group/gates.c \
 	libglex/src/group/group.c \
 	libglex/src/group/long.c \
@@ -118,6 +119,6 @@ glex_collsim_parts = \
 	libglex/tools/collsim_run.c libglex/tools/collsim_glex.c $(glex_group_parts)
 glex_group_parts = \
 	libglex/src/group/priv.h libglex/src/group/direct.h libglex/src/group/board.c \
-	libglex/src/group/direct.c libglex/src/group/gates.c libglex/src/group/group.c \
+	libglex/src/group/direct.c libglex/src/group/gather.c libglex/src/group/gates.c libglex/src/group/group.c \
 	libglex/src/group/long.c libglex/src/group/puts.c \
 	libglex/src/group/tree.c libglex/src/core/coll.c

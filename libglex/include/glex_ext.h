@@ -405,6 +405,9 @@ enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_
 #define GLEX_GROUP_DIRECT_MAX 64		   /* members */
 #define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast */
 
+#define GLEX_GROUP_GATHER_MAX	  112 /* bytes of each member */
+#define GLEX_GROUP_GATHER_MEMBERS 16
+
 /*
  * A tree over members 0 to n-1, member 0 being its root: the parent of `me` (0 for
  * the root) and its children.  degree: children of each (k-ary, from 1), the base
@@ -426,7 +429,7 @@ struct glex_group_card {
 };
 
 /*
- * Barrier, broadcast and reductions of a group of endpoints, run by the NICs: once
+ * Barrier, broadcast, reductions and gathers of a group of endpoints, run by the NICs: once
  * all members have begun one, it needs none of their processors.
  *
  * Each member opens its part, which creates two endpoints of this type, gives its
@@ -434,7 +437,7 @@ struct glex_group_card {
  * order, shape and degree everywhere (degree 0: 8).  Nobody may begin before the
  * last member has joined.
  * GLEX_GROUP_DIRECT: no tree, members write into each other's memory, up to GLEX_GROUP_DIRECT_MAX; who is sent nothing
- * (a broadcast's root, of up to 16 members those others than a reduction's root) need not wait for anybody.
+ * (a broadcast's root, of up to 16 members those others than a reduction's or gather's root) need not wait for anybody.
  * One thread at a time uses a group.
  * glex_group_open: as glex_create_ep and glex_register_mem.
  * glex_group_join: GLEX_INVALID_PARAM: no such tree, joined already, or not our card at `me`;
@@ -499,6 +502,15 @@ glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_
 			     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
 glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
 				enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
+
+/*
+ * As those before: len bytes of everybody (up to GLEX_GROUP_GATHER_MAX, the same number everywhere) come to
+ * member root, or to all.  all: where those of member i go, at i * len; may be NULL where none do.  data may be
+ * the member's own place there.
+ * GLEX_NOT_IMPLEMENTED: the group has a tree, or more than GLEX_GROUP_GATHER_MEMBERS members.
+ */
+glex_ret_t glex_group_gather(glex_group_t group, uint32_t root, const void *data, void *all, uint32_t len);
+glex_ret_t glex_group_allgather(glex_group_t group, const void *data, void *all, uint32_t len);
 
 /*
  * Waits until what was begun has ended; timeout in milliseconds as for

@@ -45,6 +45,7 @@ glex_api_tests = \
 	test/api/test_api_fork \
 	test/api/test_api_group \
 	test/api/test_api_group_death \
+	test/api/test_api_group_gather \
 	test/api/test_api_group_long \
 	test/api/test_api_inject \
 	test/api/test_api_intr \
@@ -95,6 +96,8 @@ test_api_test_api_group_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_death_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_death_LDADD = $(glex_api_ldadd)
+test_api_test_api_group_gather_CFLAGS = $(glex_api_cflags)
+test_api_test_api_group_gather_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_long_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_long_LDADD = $(glex_api_ldadd)
 test_api_test_api_inject_CFLAGS = $(glex_api_cflags)

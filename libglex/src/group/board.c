@@ -95,8 +95,9 @@ glex_ret_t glexi_board_has_all(const struct glex_group *group)
 	glex_ret_t ret = GLEX_SUCCESS;
 	uint32_t i;
 
+	/* The last one first: of several lines that one PUT brings its stamp alone is sure to be the last. */
 	for (i = guests_of(group); i > 0 && ret == GLEX_SUCCESS; i--)
-		if (i - 1 != slot_of(group))
+		if (i - 1 != slot_of(group) || group->what == GLEXI_GATHER)
 			ret = glexi_board_has(group, OPERAND, i - 1);
 	return ret;
 }
@@ -244,6 +245,66 @@ glex_ret_t glexi_board_ask(struct glex_group *group)
 	}
 	direct->at = 0;
 	direct->has_asked = true;
+	return GLEX_SUCCESS;
+}
+
+static glex_ret_t put_row(struct glex_group *group, uint32_t other, bool last)
+{
+	struct glexi_direct *direct = group->direct;
+	const struct glex_group_card *card = &group->near[other];
+	uint32_t at = offset_of(index_of(direct, OPERAND, 0, direct->at));
+	struct glex_rdma_req req = {
+		.rmt_ep_addr = card->up,
+		.local_mh = group->mh,
+		.local_offset = at,
+		.rmt_mh = card->mh,
+		.rmt_offset = at,
+		.rmt_key = card->key,
+		.type = GLEX_RDMA_TYPE_PUT,
+		.local_evt = {.cookie_0 = direct->seq, .cookie_1 = 1},
+		.len = guests_of(group) * LINE,
+		.flag = last ? GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_FENCE : 0,
+	};
+	glex_ret_t ret = glex_rdma(group->up, &req, NULL);
+
+	direct->is_held = ret == GLEX_BUSY;
+	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
+}
+
+/* All have begun, so they have read what was at these places before. */
+glex_ret_t glexi_board_share(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	uint32_t host = host_of(group), line, lines = direct->lines;
+	glex_ret_t ret = GLEX_SUCCESS;
+
+	for (; direct->at < lines; direct->at++, direct->to = 0) {
+		line = offset_of(index_of(direct, RESULT, 0, direct->at));
+		for (; direct->to < group->neighbours; direct->to++) {
+			if (host != group->me && direct->to == place_of(group, host))
+				ret = put(group, direct->to, line, &direct->out[direct->at], LINE, 0);
+			else
+				ret = put_row(group, direct->to,
+					      direct->at + 1 == lines && direct->to + 1 == group->neighbours);
+			if (ret != GLEX_SUCCESS)
+				return ret;
+		}
+	}
+	direct->to = direct->at = 0;
+	direct->has_asked = true;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glexi_board_answered(struct glex_group *group)
+{
+	glex_event_t *event;
+	glex_ret_t ret = glex_probe_first_event(group->up, 0, &event);
+
+	group->direct->is_held = true;
+	if (ret != GLEX_SUCCESS)
+		return ret == GLEX_NO_EVENT ? GLEX_NO_MP : ret;
+	glex_discard_probed_event(group->up);
+	group->direct->has_asked = false;
 	return GLEX_SUCCESS;
 }
 

@@ -10,6 +10,8 @@
  *              PUTs the result to all others; so nobody has to be there but to begin.
  *              Of up to EXCHANGE members each PUTs to each instead.
  *
+ * Gathers are in gather.c.
+ *
  * What is waited for is always a line of one's own board.  So where members outnumber
  * processors, each has to run but once for a collective, and a rank that waits costs one load.
  * Of several teams a reduction to one goes as that to all: a board has no room for lines from all.
@@ -42,7 +44,7 @@ static uint32_t others_of(const struct glex_group *group)
 
 static bool is_all(const struct glex_group *group)
 {
-	return group->what == GLEXI_BARRIER ||
+	return group->what == GLEXI_BARRIER || (group->what == GLEXI_GATHER && group->to_all) ||
 	       (group->what == GLEXI_REDUCE && (group->to_all || group->direct->teams > 1));
 }
 
@@ -51,6 +53,8 @@ static uint32_t what_of(const struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
 
+	if (group->what == GLEXI_GATHER)
+		return (uint32_t)group->what | (uint32_t)group->to_all << 3;
 	if (group->what != GLEXI_REDUCE)
 		return (uint32_t)group->what;
 	return (uint32_t)group->what | (uint32_t)group->to_all << 2 | (uint32_t)direct->own.bits << 3 |
@@ -179,14 +183,22 @@ static glex_ret_t send_to(struct glex_group *group, uint32_t member)
 	return glexi_board_send(group, to, to + 1, OPERAND);
 }
 
+/* Those of others come to where the own one is to be, too. */
+static bool gathers_here(const struct glex_group *group)
+{
+	return group->what == GLEXI_GATHER && (group->to_all ? group->direct->exchange : group->me == group->root);
+}
+
 static glex_ret_t do_send(struct glex_group *group)
 {
+	if (gathers_here(group))
+		glexi_board_lay_out(group);
 	if (group->direct->exchange)
 		return glexi_board_send(group, 0, others_of(group), OPERAND);
 	if (group->what == GLEXI_BCAST)
 		return glexi_board_send(group, 0, others_of(group), RESULT);
 	if (!is_all(group))
-		return send_to(group, group->root);
+		return group->me == group->root ? GLEX_SUCCESS : send_to(group, group->root);
 	if (host_of(group) != group->me)
 		return send_to(group, host_of(group));
 	glexi_board_lay_out(group);
@@ -217,23 +229,18 @@ static glex_ret_t do_gather(struct glex_group *group)
 	struct glexi_direct *direct = group->direct;
 	struct emu_operand sum;
 	unsigned char data[2 * DATA];
-	glex_event_t *event;
 	glex_ret_t ret;
 
 	if (host_of(group) != group->me) {
 		ret = direct->has_asked ? GLEX_SUCCESS : glexi_board_ask(group);
+		if (ret == GLEX_SUCCESS)
+			ret = glexi_board_answered(group);
 		if (ret != GLEX_SUCCESS)
 			return ret;
-		ret = glex_probe_first_event(group->up, 0, &event);
-		direct->is_held = true;
-		if (ret != GLEX_SUCCESS)
-			return ret == GLEX_NO_EVENT ? GLEX_NO_MP : ret;
-		glex_discard_probed_event(group->up);
-		direct->has_asked = false;
 	}
 	ret = glexi_board_has_all(group);
 	direct->is_held = ret == GLEX_NO_MP; /* a network that reorders may have it under way */
-	if (ret != GLEX_SUCCESS)
+	if (ret != GLEX_SUCCESS || group->what == GLEXI_GATHER)
 		return ret;
 	combine(group, &sum);
 	memcpy(&direct->own, &sum, sizeof(sum));
@@ -257,6 +264,8 @@ static glex_ret_t do_spread(struct glex_group *group)
 	glex_ret_t ret;
 
 	group->direct->lag[RESULT] = first_of(group->direct) - 1; /* all have begun */
+	if (group->what == GLEXI_GATHER)
+		return glexi_gather_spread(group);
 	ret = glexi_board_send(group, 0, others_of(group), RESULT);
 
 	if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
@@ -273,6 +282,8 @@ static glex_ret_t do_take(struct glex_group *group)
 	struct emu_operand sum;
 	glex_ret_t ret;
 
+	if (group->what == GLEXI_GATHER)
+		return glexi_gather_take(group);
 	if (direct->exchange || (group->what == GLEXI_REDUCE && !is_all(group))) {
 		ret = glexi_board_has_all(group);
 		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
@@ -337,6 +348,12 @@ static void wake(struct glex_group *group)
 	}
 }
 
+/* Those who only send come to the root's board. */
+static bool is_to_one(const struct glex_group *group)
+{
+	return (group->what == GLEXI_REDUCE || group->what == GLEXI_GATHER) && !is_all(group);
+}
+
 /* To those who may have something to send. */
 static void say_asleep(struct glex_group *group)
 {
@@ -345,7 +362,7 @@ static void say_asleep(struct glex_group *group)
 	for (i = 0; i < group->n; i++) {
 		if (i == group->me || (group->what == GLEXI_BCAST && i != group->root))
 			continue;
-		if (group->what == GLEXI_REDUCE && !is_all(group) && glexi_board_has(group, OPERAND, i) == GLEX_SUCCESS)
+		if (is_to_one(group) && glexi_board_has(group, OPERAND, i) == GLEX_SUCCESS)
 			continue;
 		send_note(group, place_of(group, i), true);
 	}
@@ -358,13 +375,14 @@ static void learn(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t before = first_of(direct) - 1;
+	bool unread = direct->exchange || group->what == GLEXI_GATHER; /* by some, perhaps */
 
-	if (direct->exchange || (group->what == GLEXI_REDUCE && !is_all(group)))
+	if (unread || is_to_one(group))
 		direct->left = direct->seq;
 	if (!is_all(group))
 		return;
 	direct->lag[RESULT] = before;
-	direct->lag[OPERAND] = direct->exchange ? before : direct->seq;
+	direct->lag[OPERAND] = unread ? before : direct->seq;
 }
 
 static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
@@ -420,7 +438,7 @@ static uint32_t steps_of(const struct glex_group *group)
 	if (group->what == GLEXI_BCAST)
 		return root ? 1u << SEND : 1u << TAKE;
 	if (!is_all(group))
-		return root ? 1u << TAKE : 1u << SEND;
+		return (root ? 1u << TAKE : 1u << SEND) | (gathers_here(group) ? 1u << SEND : 0);
 	return (group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE;
 }
 

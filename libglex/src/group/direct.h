@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * direct.h - a group without a tree: what its two files share.
+ * direct.h - a group without a tree: what its files share.
  *
  *   board.c    lines, how they are sent, and whether there is room for them
  *   direct.c   which are sent to whom, and waited for
+ *   gather.c   the same, where those of all are the result
  *
  *   board    | arrived 2 | ended | results | operands |
  *   results  | line q at q % RESULTS |
@@ -55,6 +56,7 @@ struct glexi_board {
 static_assert(sizeof(struct glexi_board) <= GLEXI_BOARD && offsetof(struct glexi_board, result) % LINE == 0, "lines");
 static_assert(2 * DATA >= GLEXI_GROUP_MP, "all that a collective carries is in two lines");
 static_assert(OPERANDS / FLAT >= 2 && OPERANDS / TEAM >= 2 * LEVELS, "the operands of a collective are two lines");
+static_assert(GLEX_GROUP_GATHER_MEMBERS <= FLAT && GLEX_GROUP_GATHER_MAX <= 2 * DATA, "all parts are on one board");
 static_assert(GLEX_GROUP_DIRECT_MAX <= TEAM * TEAM, "who stands for a team has a line where teams meet");
 
 /* Two kinds of lines. */
@@ -127,12 +129,15 @@ static inline uint32_t slot_of(const struct glex_group *group)
  *
  * unpack: the data of a kind's line, for OPERAND that in a slot.  pack: data into `out`.
  * has: all lines of that are on the own board; GLEX_NO_MP: not yet; GLEX_SYS_ERR:
- * they belong to something else.  has_all: operands of all others who meet with this one.
+ * they belong to something else.  has_all: operands of all others who meet with this one; of a gather
+ * also the own one, which is laid out, or comes with theirs.
  * send: what is in `out` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.
  * lay_out: what is in `out` to the own board, as an operand.  ask: begins to GET all operands
- * from where this one meets others.
+ * from where this one meets others.  share: begins to PUT all operands, which are on the own board, to the others' at
+ * the same place, but for where they have met: there what is in `out`, as a result.  answered: what was begun of
+ * these is over.
  * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to seq.
  */
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
@@ -143,7 +148,13 @@ glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t e
 void glexi_board_greet(struct glex_group *group);
 void glexi_board_lay_out(struct glex_group *group);
 glex_ret_t glexi_board_ask(struct glex_group *group);
+glex_ret_t glexi_board_share(struct glex_group *group);
+glex_ret_t glexi_board_answered(struct glex_group *group);
 void glexi_board_say_ended(struct glexi_direct *direct);
 glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old);
+
+/* The last one's of those who gather to all: all have what he has.  And what the others wait for, or who gathers alone. */
+glex_ret_t glexi_gather_spread(struct glex_group *group);
+glex_ret_t glexi_gather_take(struct glex_group *group);
 
 #endif /* GLEXI_GROUP_DIRECT_H */

@@ -267,6 +267,42 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 	return reduce(group, units, count, bits, op);
 }
 
+static glex_ret_t gather(glex_group_t group, const void *data, void *all, uint32_t len)
+{
+	if (!group->direct || group->n > GLEX_GROUP_GATHER_MEMBERS)
+		return GLEX_NOT_IMPLEMENTED;
+	if (len > GLEX_GROUP_GATHER_MAX || (len && !data) ||
+	    (len && !all && (group->to_all || group->me == group->root)))
+		return GLEX_INVALID_PARAM;
+	group->result = all;
+	group->len = len;
+	return begin(group, GLEXI_GATHER, (void *)(uintptr_t)data, len);
+}
+
+glex_ret_t glex_group_gather(glex_group_t group, uint32_t root, const void *data, void *all, uint32_t len)
+{
+	glex_ret_t ret = glexi_group_may_begin(group);
+
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	if (root >= group->n)
+		return GLEX_INVALID_PARAM;
+	group->root = root;
+	group->to_all = false;
+	return gather(group, data, all, len);
+}
+
+glex_ret_t glex_group_allgather(glex_group_t group, const void *data, void *all, uint32_t len)
+{
+	glex_ret_t ret = glexi_group_may_begin(group);
+
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	group->root = 0;
+	group->to_all = true;
+	return gather(group, data, all, len);
+}
+
 /* Without a tree who has ended a collective is not needed for it any more. */
 glex_ret_t glex_group_leave(glex_group_t group)
 {

@@ -2,8 +2,8 @@
 /*
  * priv.h - a group, as its files see it.  A collective takes one of two ways:
  *
- *   tree.c, gates.c   along a tree, by requests that packets trigger
- *   direct.c, board.c no tree: members write into each other's boards
+ *   tree.c, gates.c                along a tree, by requests that packets trigger
+ *   direct.c, board.c, gather.c    no tree: members write into each other's boards
  *
  * long.c makes a broadcast of any length out of short ones and of what the members fetch, or, puts.c, of what
  * is passed down a tree.
@@ -25,7 +25,7 @@
 #define GLEXI_BOARD	    4096u /* bytes that other members reach */
 #define GLEXI_GROUP_WAIT_MS 10000
 
-enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG, GLEXI_LEAVE };
+enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG, GLEXI_GATHER, GLEXI_LEAVE };
 
 /* What there is to know of a tree's member, beside its card in near. */
 struct glexi_branch {
@@ -85,7 +85,7 @@ struct glex_group {
 	uint64_t looked_ms;
 	/* what was begun */
 	enum glexi_what what;
-	bool to_all; /* of a reduction */
+	bool to_all; /* of a reduction, or a gather */
 	uint32_t root;
 	void *result; /* NULL: it is not wanted here */
 	uint32_t len; /* bytes, or units */
