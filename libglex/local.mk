@@ -116,9 +116,9 @@ libglex_tools_glex_collsim_SOURCES = \
 libglex_tools_glex_collsim_CFLAGS = $(AM_CFLAGS)
 libglex_tools_glex_collsim_LDADD = emulator/sim/libemusim.la emulator/nic/libemunic.la -lm
 glex_collsim_parts = \
-	libglex/tools/collsim_run.c libglex/tools/collsim_glex.c $(glex_group_parts)
+	libglex/tools/collsim_run.c libglex/tools/collsim_glex.c \
+	libglex/src/group/long.c libglex/src/group/puts.c $(glex_group_parts)
 glex_group_parts = \
 	libglex/src/group/priv.h libglex/src/group/direct.h libglex/src/group/board.c \
 	libglex/src/group/direct.c libglex/src/group/gather.c libglex/src/group/gates.c libglex/src/group/group.c \
-	libglex/src/group/long.c libglex/src/group/puts.c \
 	libglex/src/group/tree.c libglex/src/core/coll.c

@@ -42,7 +42,7 @@ check_LTLIBRARIES += test/unit/libqueue.la
 endif
 
 test_unit_libqueue_la_SOURCES = \
-	libglex/src/core/device.c libglex/src/core/eq.c libglex/src/core/error.c \
+	libglex/src/core/device.c libglex/src/core/endpoint.c libglex/src/core/eq.c libglex/src/core/error.c \
 	libglex/src/core/memwatch.c libglex/src/core/memwatch.h libglex/src/core/monitor.h \
 	libglex/src/core/monitor_hooks.c libglex/src/core/monitor_uffd.c \
 	libglex/src/core/mpq.c libglex/src/core/priv.h libglex/src/core/wait.c
