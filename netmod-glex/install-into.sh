@@ -100,7 +100,7 @@ not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
 step_failed='int err = MPIR_Process_status(&e->u.recv.rreq->status);'
 step_ended='if (i == s->idx && e->status >= MPIDU_SCHED_ENTRY_STATUS_COMPLETE) {'
 not_begun='if (e->type == MPIDU_SCHED_ENTRY_RECV && e->status == MPIDU_SCHED_ENTRY_STATUS_STARTED && !e->u.recv.rreq) e->status = MPIDU_SCHED_ENTRY_STATUS_FAILED;'
-hooked="Barrier Bcast Reduce Allreduce Ibarrier Ibcast Ireduce Iallreduce"
+hooked="Barrier Bcast Reduce Allreduce Gather Allgather Ibarrier Ibcast Ireduce Iallreduce Igather Iallgather"
 
 usage()
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * glex_coll.c - barrier, broadcast and reductions of MPI, run by the NICs.
+ * glex_coll.c - barrier, broadcast, reductions and gathers of MPI, run by the NICs.
  *
  *   communicator --- netmod_priv ---> tree ---> group (glex_ext.h), two endpoints of its own
  *                                       |
@@ -18,6 +18,7 @@
  * An operation longer than a packet takes several, one after the other: what begins the
  * next is a poll, as with the operations that wait.  A long broadcast is fetched from the
  * root's buffer instead, or passed down the tree (glex_group_bcast_long), if all reach each other's memory.
+ * A gather takes one packet of each rank, or is MPICH's.
  *
  * I1  The operations of a communicator begin in the order of the calls, one at a time, whoever does them.
  * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
@@ -54,7 +55,7 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	size_t left = op->len - op->at;
-	size_t most = op->kind == MPID_NEM_GLEX_BCAST ? MPID_NEM_GLEX_MP_BYTES : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
+	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
 	switch (op->kind) {
@@ -67,6 +68,10 @@ static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct 
 		if (op->is_long)
 			return glex_group_bcast_long(tree->group, (uint32_t)op->root, op->to, op->len);
 		return glex_group_bcast(tree->group, (uint32_t)op->root, op->to + op->at, (uint32_t)op->part);
+	case MPID_NEM_GLEX_GATHER:
+		if (op->root == MPIDI_GLEX_ALL)
+			return glex_group_allgather(tree->group, op->part_of_it, op->to, (uint32_t)op->part);
+		return glex_group_gather(tree->group, (uint32_t)op->root, op->part_of_it, op->to, (uint32_t)op->part);
 	default:
 		MPID_nem_glex_operand_load(&op->operand, op->from + op->at * op->operand.extent, (uint32_t)op->part,
 					   op->units);
@@ -92,6 +97,12 @@ static int MPID_nem_glex_op_pass(struct MPID_nem_glex_tree *tree, struct MPID_ne
 		mpi_errno = MPIR_Ibarrier_intra_sched_auto(comm, sched);
 	else if (op->kind == MPID_NEM_GLEX_BCAST)
 		mpi_errno = MPIR_Ibcast_intra_sched_auto(op->to, len, MPI_BYTE, op->root, comm, sched);
+	else if (op->kind == MPID_NEM_GLEX_GATHER && op->root == MPIDI_GLEX_ALL)
+		mpi_errno = MPIR_Iallgather_intra_sched_auto(op->part_of_it, len, MPI_BYTE, op->to, len, MPI_BYTE, comm,
+							     sched);
+	else if (op->kind == MPID_NEM_GLEX_GATHER)
+		mpi_errno = MPIR_Igather_intra_sched_auto(op->part_of_it, len, MPI_BYTE, op->to, len, MPI_BYTE,
+							  op->root, comm, sched);
 	else if (op->root == MPIDI_GLEX_ALL)
 		mpi_errno = MPIR_Iallreduce_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, comm, sched);
 	else
@@ -151,9 +162,9 @@ static int MPID_nem_glex_op_unpack(struct MPID_nem_glex_op *op)
 	MPI_Aint done;
 
 #ifndef MPIR_TYPEREP_FLAG_NONE /* since MPICH 4.1 */
-	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->len, op->buf, op->count, op->type, 0, &done);
+	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->packed_len, op->buf, op->count, op->type, 0, &done);
 #else
-	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->len, op->buf, op->count, op->type, 0, &done,
+	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->packed_len, op->buf, op->count, op->type, 0, &done,
 				   MPIR_TYPEREP_FLAG_NONE);
 #endif
 }
@@ -164,6 +175,18 @@ static void MPID_nem_glex_op_drop_packed(struct MPID_nem_glex_op *op)
 		return;
 	MPIR_Datatype_release_if_not_builtin(op->type);
 	MPL_free(op->packed);
+}
+
+/* packed, as long as this, is to be, or was, so many of that type at buf, which is kept. */
+static void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *packed, size_t len, void *buf,
+					MPI_Aint count, MPI_Datatype type)
+{
+	op->packed = packed;
+	op->packed_len = len;
+	op->buf = buf;
+	op->count = count;
+	op->type = type;
+	MPIR_Datatype_add_ref_if_not_builtin(type);
 }
 
 static struct MPID_nem_glex_op *MPID_nem_glex_op_take(void)
@@ -248,7 +271,7 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	}
 	if (op->error == MPI_SUCCESS)
 		op->error = MPID_nem_glex_coll_error(tree, ret);
-	if (op->packed && op->error == MPI_SUCCESS && op->root != tree->rank)
+	if (op->packed && op->error == MPI_SUCCESS && (op->kind == MPID_NEM_GLEX_GATHER || op->root != tree->rank))
 		op->error = MPID_nem_glex_op_unpack(op);
 	MPID_nem_glex_op_drop_packed(op);
 	op->done = 1;
@@ -580,13 +603,8 @@ static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int
 	op->is_long = is_long;
 	op->len = (size_t)len;
 	op->to = packed ? packed : (unsigned char *)buf + lb;
-	op->packed = packed;
-	if (packed) {
-		op->buf = buf;
-		op->count = count;
-		op->type = type;
-		MPIR_Datatype_add_ref_if_not_builtin(type);
-	}
+	if (packed)
+		MPID_nem_glex_op_set_packed(op, packed, (size_t)len, buf, count, type);
 	return MPID_nem_glex_coll_do(tree, op);
 fn_fail:
 	MPL_free(packed);
@@ -620,6 +638,76 @@ static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint cou
 	return MPID_nem_glex_coll_do(tree, op);
 }
 
+/* Of all ranks the parts are as long: where all of them meet is room for so many. */
+static int MPID_nem_glex_may_gather(const MPIR_Comm *comm, intptr_t len)
+{
+	return len >= 1 && len <= GLEX_GROUP_GATHER_MAX && comm->remote_size <= GLEX_GROUP_GATHER_MEMBERS &&
+	       MPID_nem_glex_shape((uint32_t)comm->remote_size) == GLEX_GROUP_DIRECT;
+}
+
+static int MPID_nem_glex_part_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *to, MPI_Aint len)
+{
+	MPIR_Datatype *dt ATTRIBUTE((unused));
+	intptr_t size;
+	MPI_Aint lb;
+	int contig;
+
+	MPIDI_Datatype_get_info(count, type, contig, size, dt, lb);
+	if (!contig || size < len)
+		return MPID_nem_glex_coll_pack(buf, count, type, to, len);
+	memcpy(to, (const char *)buf + lb, (size_t)len);
+	return MPI_SUCCESS;
+}
+
+/* Only who wants the result knows its type; the bytes of a part are as many as anybody sends. */
+static int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+				MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed,
+				MPIR_Request **req_p)
+{
+	int mpi_errno = MPI_SUCCESS, contig, wanted = root == MPIDI_GLEX_ALL || root == comm->rank;
+	unsigned char part[GLEX_GROUP_GATHER_MAX], *packed = NULL;
+	MPIR_Datatype *dt ATTRIBUTE((unused));
+	struct MPID_nem_glex_op here, *op;
+	struct MPID_nem_glex_tree *tree;
+	MPI_Aint lb, extent;
+	intptr_t len;
+
+	if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM)
+		return MPIDI_GLEX_PASS;
+	MPIDI_Datatype_get_info(wanted ? recvcount : sendcount, wanted ? recvtype : sendtype, contig, len, dt, lb);
+	if (!MPID_nem_glex_may_gather(comm, len))
+		return MPIDI_GLEX_PASS;
+	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
+	if (!tree)
+		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	if (sendbuf == MPI_IN_PLACE) {
+		MPIR_Datatype_get_extent_macro(recvtype, extent);
+		sendbuf = (const char *)recvbuf + comm->rank * recvcount * extent;
+		sendcount = recvcount;
+		sendtype = recvtype;
+	}
+	mpi_errno = MPID_nem_glex_part_pack(sendbuf, sendcount, sendtype, part, len);
+	MPIR_ERR_CHECK(mpi_errno);
+	if (wanted && !contig) {
+		packed = MPL_malloc((size_t)(len * comm->remote_size), MPL_MEM_COLL);
+		MPIR_ERR_CHKANDJUMP(!packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	}
+	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_GATHER, req_p, &op);
+	MPIR_ERR_CHECK(mpi_errno);
+	op->root = root;
+	op->len = (size_t)len;
+	memcpy(op->part_of_it, part, (size_t)len);
+	if (wanted)
+		op->to = packed ? packed : (unsigned char *)recvbuf + lb;
+	if (packed)
+		MPID_nem_glex_op_set_packed(op, packed, (size_t)(len * comm->remote_size), recvbuf,
+					    recvcount * comm->remote_size, recvtype);
+	return MPID_nem_glex_coll_do(tree, op);
+fn_fail:
+	MPL_free(packed);
+	return mpi_errno;
+}
+
 /* ---- beginning and end ----------------------------------------------------- */
 
 const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll;
@@ -628,6 +716,7 @@ static const struct MPIDI_GLEX_coll MPID_nem_glex_coll = {
 	.barrier = MPID_nem_glex_barrier,
 	.bcast = MPID_nem_glex_bcast,
 	.reduce = MPID_nem_glex_reduce,
+	.gather = MPID_nem_glex_gather,
 };
 
 /* MPICH leaves the member to us. */

@@ -25,8 +25,10 @@ struct MPID_nem_glex_op {
 	const unsigned char *from;
 	struct MPID_nem_glex_operand operand;
 	union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
-	int is_long;	       /* a broadcast that is fetched from the root's buffer */
-	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
+	int is_long;					 /* a broadcast that is fetched from the root's buffer */
+	unsigned char part_of_it[GLEX_GROUP_GATHER_MAX]; /* what this rank has to give to a gather */
+	unsigned char *packed;				 /* of a type with gaps, the bytes: to and from are there */
+	size_t packed_len;
 	void *buf;
 	MPI_Aint count;
 	MPI_Datatype type;
@@ -62,6 +64,9 @@ void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree);
 void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
 
 /* ---- glex_tree.c ----------------------------------------------------------- */
+
+/* What the group of so many is to be. */
+enum glex_group_shape MPID_nem_glex_shape(uint32_t n);
 
 void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree);
 

@@ -14,7 +14,7 @@
 #ifdef MPIDI_NEM_VC_NETMOD_AREA_LEN
 
 #define MPIDI_GLEX_PASS (-1) /* for MPICH to do; no error code is negative */
-#define MPIDI_GLEX_ALL	(-1) /* as the root of a reduction: everybody wants the result */
+#define MPIDI_GLEX_ALL	(-1) /* as the root of a reduction or a gather: everybody wants the result */
 
 /*
  * They return an error code, or MPIDI_GLEX_PASS.  req_p is NULL for what blocks.  failed: a step before this one, of
@@ -26,6 +26,8 @@ struct MPIDI_GLEX_coll {
 		     MPIR_Request **req_p);
 	int (*reduce)(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op, int root,
 		      MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+	int (*gather)(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Aint recvcount,
+		      MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 };
 
 extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
@@ -56,6 +58,15 @@ extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
 #define MPIR_Allreduce_impl(from, to, count, type, op, comm, ...)                                                      \
 	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL), \
 		      MPIR_Allreduce_impl(from, to, count, type, op, comm, __VA_ARGS__))
+#define MPIR_Gather_impl(from, scount, stype, to, rcount, rtype, root, comm, ...)                                      \
+	MPIDI_GLEX_OR(gather,                                                                                          \
+		      (from, scount, stype, to, rcount, rtype, root, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),      \
+		      MPIR_Gather_impl(from, scount, stype, to, rcount, rtype, root, comm, __VA_ARGS__))
+#define MPIR_Allgather_impl(from, scount, stype, to, rcount, rtype, comm, ...)                                         \
+	MPIDI_GLEX_OR(                                                                                                 \
+		gather,                                                                                                \
+		(from, scount, stype, to, rcount, rtype, MPIDI_GLEX_ALL, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),  \
+		MPIR_Allgather_impl(from, scount, stype, to, rcount, rtype, comm, __VA_ARGS__))
 #define MPIR_Ibarrier_impl(comm, req_p) MPIDI_GLEX_OR(barrier, (comm, 0, req_p), MPIR_Ibarrier_impl(comm, req_p))
 #define MPIR_Ibcast_impl(buf, count, type, root, comm, req_p)                                                          \
 	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, 0, req_p),                                                 \
@@ -66,6 +77,12 @@ extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
 #define MPIR_Iallreduce_impl(from, to, count, type, op, comm, req_p)                                                   \
 	MPIDI_GLEX_OR(reduce, (from, to, count, type, op, MPIDI_GLEX_ALL, comm, 0, req_p),                             \
 		      MPIR_Iallreduce_impl(from, to, count, type, op, comm, req_p))
+#define MPIR_Igather_impl(from, scount, stype, to, rcount, rtype, root, comm, req_p)                                   \
+	MPIDI_GLEX_OR(gather, (from, scount, stype, to, rcount, rtype, root, comm, 0, req_p),                          \
+		      MPIR_Igather_impl(from, scount, stype, to, rcount, rtype, root, comm, req_p))
+#define MPIR_Iallgather_impl(from, scount, stype, to, rcount, rtype, comm, req_p)                                      \
+	MPIDI_GLEX_OR(gather, (from, scount, stype, to, rcount, rtype, MPIDI_GLEX_ALL, comm, 0, req_p),                \
+		      MPIR_Iallgather_impl(from, scount, stype, to, rcount, rtype, comm, req_p))
 
 #endif
 #endif /* MPID_NEM_GLEX_HOOK_H */

@@ -41,6 +41,7 @@ enum MPID_nem_glex_coll_kind {
 	MPID_NEM_GLEX_BARRIER,
 	MPID_NEM_GLEX_BCAST,
 	MPID_NEM_GLEX_REDUCE,
+	MPID_NEM_GLEX_GATHER,
 	MPID_NEM_GLEX_KINDS,
 	MPID_NEM_GLEX_LONGS = MPID_NEM_GLEX_KINDS, /* the tree's own: whether what is long can be fetched */
 };

@@ -166,7 +166,7 @@ static int MPID_nem_glex_tree_open(struct MPID_nem_glex_tree *tree, struct glex_
 }
 
 /* The one that is wanted, if it can be.  As measured, without a tree is the fastest as far as that goes. */
-static enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
+enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 {
 	switch (MPID_nem_glex.coll_shape) {
 	case MPID_NEM_GLEX_COLL_AUTO:

@@ -2,7 +2,7 @@
 /*
  * coll_bench.c - how long collectives of MPI take, back to back.
  *
- *   barrier, bcast, allreduce, reduce    microseconds a call, of the slowest rank
+ *   barrier, bcast, allreduce, reduce, allgather, gather    microseconds a call, of the slowest rank
  *   pure         a non-blocking allreduce of 8 bytes, call and wait, of the slowest rank
  *   begin, end   of one with a computation as long as that in between: microseconds that its
  *                call takes, and the wait for it, of the slowest rank
@@ -11,6 +11,8 @@
  *                changes from one rank to the next, which no collective can hide
  *   computing    barrier, each rank computing for a random time (the mean of it is
  *                subtracted) before it calls
+ *
+ * The bytes of gathers are each rank's, and those of all up to 16 MiB.
  *
  * A sample is a batch; the value of a row is the median of many.  Broadcasts change
  * their root, so that nobody can run ahead of the others for long.
@@ -91,7 +93,13 @@ static void one(const char *what, int size, int i)
 			MPI_Bcast(from, size, MPI_BYTE, i % ranks, MPI_COMM_WORLD);
 		return;
 	case 'a':
-		MPI_Allreduce(from, to, size / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		if (what[3] == 'g')
+			MPI_Allgather(from, size, MPI_BYTE, to, size, MPI_BYTE, MPI_COMM_WORLD);
+		else
+			MPI_Allreduce(from, to, size / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		return;
+	case 'g':
+		MPI_Gather(from, size, MPI_BYTE, to, size, MPI_BYTE, i % ranks, MPI_COMM_WORLD);
 		return;
 	default:
 		MPI_Reduce(from, to, size / 8, MPI_DOUBLE, MPI_SUM, i % ranks, MPI_COMM_WORLD);
@@ -247,7 +255,7 @@ static double computing(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const sized[] = {"bcast", "allreduce", "reduce"};
+	static const char *const sized[] = {"bcast", "allreduce", "reduce", "allgather", "gather"};
 	int i, k, sizes[16], n = 0;
 	char *word;
 
@@ -272,9 +280,10 @@ int main(int argc, char **argv)
 	for (i = 0; i < 8; i++)
 		MPI_Barrier(MPI_COMM_WORLD);
 	tell("barrier", 0, row("barrier", 0), "us");
-	for (k = 0; k < 3; k++)
+	for (k = 0; k < 5; k++)
 		for (i = 0; i < n; i++)
-			tell(sized[k], sizes[i], row(sized[k], sizes[i]), "us");
+			if (k < 3 || sizes[i] <= MOST / ranks)
+				tell(sized[k], sizes[i], row(sized[k], sizes[i]), "us");
 	tell("computing", 0, computing(), "us");
 	overlap();
 	free(from);

@@ -24,7 +24,7 @@ usage: $prog --prefix DIR [options]
   --prefix DIR   holds bin/mpicc and bin/mpiexec of an MPICH built with the glex netmod
   -n LIST        ranks (2,4,8,16,32)
   -r N           rounds (5)
-  --sizes LIST   bytes of broadcasts and reductions, from 8 (8)
+  --sizes LIST   bytes of broadcasts and reductions, of each rank in gathers, from 8 (8)
   --time MS      of a sample, of which a row has some twenty (5)
   --ways LIST    of nic,host,shm,both
   --limit S      of one run (120)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * coll.c - barriers, broadcasts and reductions of MPI on all kinds of communicators:
+ * coll.c - barriers, broadcasts, reductions and gathers of MPI on all kinds of communicators:
  * every operation with every type it is allowed for, every root, lengths about the
  * limits of a packet, types with gaps, in place, several under way at a time, and
  * communicators that are freed meanwhile.
@@ -238,6 +238,88 @@ static void all_bcasts(MPI_Comm comm)
 		}
 }
 
+/* ---- gathers ----------------------------------------------------------------------- */
+
+/* Its bytes with gaps between them, if step is 2. */
+static MPI_Datatype part_of(int len, int step)
+{
+	MPI_Datatype vector, type;
+
+	MPI_Type_vector(len, 1, step, MPI_BYTE, &vector);
+	MPI_Type_create_resized(vector, 0, len * step, &type);
+	MPI_Type_commit(&type);
+	MPI_Type_free(&vector);
+	return type;
+}
+
+static unsigned char byte_of(unsigned seed, int rank, int i)
+{
+	return (unsigned char)mix(seed + (unsigned)rank, (unsigned)i);
+}
+
+static void do_gather(MPI_Comm comm, int root, bool blocks, const void *from, int len, MPI_Datatype stype, void *to,
+		      int count, MPI_Datatype rtype)
+{
+	MPI_Request req = MPI_REQUEST_NULL;
+
+	if (root < 0 && blocks)
+		MPI_Allgather(from, len, stype, to, count, rtype, comm);
+	else if (root < 0)
+		MPI_Iallgather(from, len, stype, to, count, rtype, comm, &req);
+	else if (blocks)
+		MPI_Gather(from, len, stype, to, count, rtype, root, comm);
+	else
+		MPI_Igather(from, len, stype, to, count, rtype, root, comm, &req);
+	MPI_Wait(&req, MPI_STATUS_IGNORE);
+}
+
+/* To one, or all (root -1); types, and who has its part in its place, differ from rank to rank. */
+static void try_gather(MPI_Comm comm, int root, int len, unsigned seed)
+{
+	static unsigned char to[MOST * 512], from[512];
+	int n, me, i, k, step = (int)(mix(seed, 1) & 1) + 1, own;
+	MPI_Datatype stype, rtype;
+	bool wanted, in_place;
+
+	MPI_Comm_size(comm, &n);
+	MPI_Comm_rank(comm, &me);
+	own = (int)(mix(seed, (unsigned)me + 7) & 1) + 1;
+	wanted = root < 0 || root == me;
+	in_place = wanted && (seed >> 1 & 1);
+	memset(to, 0xee, sizeof(to));
+	memset(from, 0xdd, sizeof(from));
+	for (i = 0; i < len; i++)
+		if (in_place)
+			to[(me * len + i) * step] = byte_of(seed, me, i);
+		else
+			from[i * own] = byte_of(seed, me, i);
+	stype = part_of(len, own);
+	rtype = part_of(len, step);
+	do_gather(comm, root, seed & 1, in_place ? MPI_IN_PLACE : from, own == 1 ? len : len > 0,
+		  own == 1 ? MPI_BYTE : stype, to, step == 1 ? len : len > 0, step == 1 ? MPI_BYTE : rtype);
+	MPI_Type_free(&stype);
+	MPI_Type_free(&rtype);
+	for (k = 0; k < n * len && wanted; k++)
+		if (to[k * step] != byte_of(seed, k / len, k % len) || (step == 2 && to[k * step + 1] != 0xee))
+			wrong(root < 0 ? "allgather" : "gather", "", step == 1 ? "bytes" : "bytes with gaps", len,
+			      root);
+	if (to[wanted ? n * len * step : 0] != 0xee)
+		wrong("gather", "too much of", "bytes", len, root);
+}
+
+static void all_gathers(MPI_Comm comm)
+{
+	static const int lens[] = {1, 8, 56, 57, 111, 112, 113, 0, 200};
+	unsigned seed = 0;
+	int n, root, i, k;
+
+	MPI_Comm_size(comm, &n);
+	for (root = -1; root < n; root++)
+		for (i = 0; i < 9; i++)
+			for (k = 0; k < 4; k++)
+				try_gather(comm, root, lens[i], seed++);
+}
+
 /* Nobody leaves a barrier before all have come: the flag of the last one is seen. */
 static void try_barrier(MPI_Comm comm, unsigned round)
 {
@@ -270,10 +352,25 @@ static void try_barrier(MPI_Comm comm, unsigned round)
 
 /* ---- many at a time ----------------------------------------------------------------- */
 
+static void expect_gathered(const char *got, int t, unsigned seed, int n)
+{
+	char want[5 * ELEMENT];
+	MPI_Aint lb, extent;
+	int k;
+
+	MPI_Type_get_extent(types[t].type, &lb, &extent);
+	for (k = 0; k < n; k++) {
+		set_values(want, t, 5, seed, k);
+		if (!same(got + 5 * extent * k, want, t, 5))
+			wrong("one of many", "allgather", types[t].name, 5, k);
+	}
+}
+
 /* Of random kinds, and of two communicators, ended in another order. */
 static void storm(MPI_Comm a, MPI_Comm b, unsigned seed, int rounds)
 {
 	static char mine[UNDER_WAY][8 * ELEMENT], got[UNDER_WAY][8 * ELEMENT], want[8 * ELEMENT];
+	static char gathered[UNDER_WAY][MOST * 5 * ELEMENT];
 	MPI_Request req[UNDER_WAY];
 	MPI_Status status[UNDER_WAY];
 	int round, i, t[UNDER_WAY], n, me;
@@ -294,6 +391,11 @@ static void storm(MPI_Comm a, MPI_Comm b, unsigned seed, int rounds)
 				if (me == (int)(x >> 16) % n)
 					set_values(got[i], t[i], 5, x, 0);
 				MPI_Ibcast(got[i], 5, types[t[i]].type, (int)(x >> 16) % n, comm, &req[i]);
+			} else if ((x >> 1) % 4 == 2 && n * 5 * ELEMENT <= (int)sizeof(gathered[i])) {
+				set_values(mine[i], t[i], 5, x, me);
+				MPI_Iallgather(mine[i], 5, types[t[i]].type, gathered[i], 5, types[t[i]].type, comm,
+					       &req[i]);
+				t[i] += TYPES;
 			} else {
 				set_values(mine[i], t[i], 6, x, me);
 				MPI_Iallreduce(mine[i], got[i], 6, types[t[i]].type, MPI_SUM, comm, &req[i]);
@@ -311,6 +413,10 @@ static void storm(MPI_Comm a, MPI_Comm b, unsigned seed, int rounds)
 			MPI_Comm_size(x & 1 ? a : b, &n);
 			if (t[i] < 0)
 				continue;
+			if (t[i] >= TYPES) {
+				expect_gathered(gathered[i], t[i] - TYPES, x, n);
+				continue;
+			}
 			if (bcast)
 				set_values(want, t[i], 5, x, 0);
 			else
@@ -331,6 +437,7 @@ static void all_of(MPI_Comm comm, const char *name)
 	for (round = 0; round < 12; round++)
 		try_barrier(comm, round);
 	all_bcasts(comm);
+	all_gathers(comm);
 	all_reductions(comm);
 }
 
@@ -411,9 +518,10 @@ int main(int argc, char **argv)
 	MPI_Comm_free(&back);
 	MPI_Comm_free(&half);
 	if (world_rank == 0)
-		printf("nic %llu, trees %llu, refused %llu\nok\n",
-		       counted("glex_coll_barriers") + counted("glex_coll_bcasts") + counted("glex_coll_reductions"),
-		       counted("glex_coll_trees"), counted("glex_coll_refused"));
+		printf("nic %llu, gathers %llu, trees %llu, refused %llu\nok\n",
+		       counted("glex_coll_barriers") + counted("glex_coll_bcasts") + counted("glex_coll_reductions") +
+			       counted("glex_coll_gathers"),
+		       counted("glex_coll_gathers"), counted("glex_coll_trees"), counted("glex_coll_refused"));
 	MPI_Finalize();
 	MPI_T_finalize();
 	return 0;

@@ -19,7 +19,7 @@
 #define MOST	  100000 /* bytes of a broadcast, without gaps */
 #define RANKS	  64
 
-enum kind { BARRIER, SHORT, LONG, GAPS, REDUCE, ALLREDUCE, IN_PLACE, ALLTOALL, OF_OURS, KINDS };
+enum kind { BARRIER, SHORT, LONG, GAPS, REDUCE, ALLREDUCE, IN_PLACE, ALLTOALL, OF_OURS, GATHER, ALLGATHER, KINDS };
 
 struct call {
 	enum kind kind;
@@ -62,7 +62,7 @@ static void fill(struct call *call)
 	int step = call->kind == GAPS ? 2 : 1;
 
 	memset(call->bytes, 0xee, sizeof(call->bytes));
-	for (int i = 0; i < call->len && rank == call->root; i++)
+	for (int i = 0; i < call->len && rank == call->root && call->kind < GATHER; i++)
 		call->bytes[i * step] = byte_at(call->seed, i);
 	for (int i = 0; i < RANKS; i++) {
 		call->mine[i] = (int)(call->seed % 1000) * (i + 1) + rank;
@@ -108,6 +108,15 @@ static void begin(struct call *call, MPI_Request *req, MPI_Comm comm)
 	case OF_OURS:
 		MPI_Iallreduce(call->mine, call->result, n, MPI_INT, greatest, comm, req);
 		break;
+	case GATHER: /* with gaps where they come */
+		MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &call->type);
+		MPI_Type_commit(&call->type);
+		MPI_Igather(call->mine, 1, MPI_INT, call->bytes, 1, call->type, call->root, comm, req);
+		MPI_Type_free(&call->type);
+		break;
+	case ALLGATHER:
+		MPI_Iallgather(call->mine, n, MPI_INT, call->bytes, n, MPI_INT, comm, req);
+		break;
 	default:
 		MPI_Ibcast(call->bytes, call->len, MPI_BYTE, call->root, comm, req);
 	}
@@ -124,12 +133,27 @@ static void ended_broadcast(const struct call *call)
 	check(call->len * step >= (int)sizeof(call->bytes) || call->bytes[call->len * step] == 0xee, "a byte behind");
 }
 
+static void ended_gather(const struct call *call)
+{
+	int n = call->kind == GATHER ? 1 : call->len, step = call->kind == GATHER ? 2 : 1, got[2], k;
+
+	if (call->kind == GATHER && rank != call->root)
+		return;
+	for (k = 0; k < ranks * n; k++) {
+		memcpy(got, call->bytes + k * step * (int)sizeof(int), sizeof(got));
+		check(got[0] == (int)(call->seed % 1000) * (k % n + 1) + k / n, "a part of a gather");
+		check(step == 1 || got[1] == (int)0xeeeeeeee, "a gap of a gather");
+	}
+}
+
 static void ended(const struct call *call)
 {
 	const int a = (int)(call->seed % 1000), sum = ranks * (ranks - 1) / 2;
 
 	if (call->kind >= SHORT && call->kind <= GAPS)
 		ended_broadcast(call);
+	if (call->kind >= GATHER)
+		ended_gather(call);
 	for (int i = 0; i < ranks && call->kind == ALLTOALL; i++)
 		check(call->result[i] == a * (rank + 1) + i, "an Ialltoall");
 	for (int i = 0; i < call->len && (call->kind == ALLREDUCE || call->kind == IN_PLACE); i++)
@@ -216,7 +240,8 @@ int main(int argc, char **argv)
 	play_freed();
 	if (rank == 0)
 		printf("nic %llu, long %llu, trees %llu, refused %llu\nok\n",
-		       counted("glex_coll_barriers") + counted("glex_coll_bcasts") + counted("glex_coll_reductions"),
+		       counted("glex_coll_barriers") + counted("glex_coll_bcasts") + counted("glex_coll_reductions") +
+			       counted("glex_coll_gathers"),
 		       counted("glex_coll_long"), counted("glex_coll_trees"), counted("glex_coll_refused"));
 	MPI_Op_free(&greatest);
 	MPI_Finalize();

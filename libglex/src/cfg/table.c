@@ -201,7 +201,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	SIZE("GLEX_EP_MEM_SIZE", ep_mem_size, "", 64 * K, 2 * G,
 	     "registered memory for the blocks of the shared channel, both directions together; goes before GLEX_MPI_SR_BLOCKS"),
 	ENUM("GLEX_MPI_COLL", mpi_coll, "all", mpi_colls,
-	     "which collectives of MPI the NICs run (barrier, broadcasts that are short or, by GLEX_MPI_COLL_LONG, long, and short reductions): none (off), those among ranks that share no memory, such as one of each node (nodes), or those of any communicator (all); the same in all processes of a job, as all of this name"),
+	     "which collectives of MPI the NICs run (barrier, broadcasts that are short or, by GLEX_MPI_COLL_LONG, long, short reductions and, of up to 16 ranks without a tree, gathers of up to 112 bytes of each): none (off), those among ranks that share no memory, such as one of each node (nodes), or those of any communicator (all); the same in all processes of a job, as all of this name"),
 	ENUM("GLEX_MPI_COLL_SHAPE", mpi_coll_shape, "auto", tree_shapes,
 	     "shape of the tree that a communicator's NICs form; direct, auto: none up to 64 ranks, kary for more, which auto leaves to MPICH where ranks outnumber processors"),
 	UINT("GLEX_MPI_COLL_DEGREE", mpi_coll_degree, "8", 2, 32, "branches",
