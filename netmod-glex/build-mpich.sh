@@ -233,7 +233,7 @@ apt_fetch()
 		sed -n "s/^Version: \($mpich_version-.*\)/\1/p" | head -n 1)
 	if [ -z "$version" ]; then
 		echo "this machine's apt sources have no mpich $mpich_version (Debian 12 has it)."
-		echo "fetch the release mpich-$mpich_version.tar.gz of the MPICH project, or a newer one up to 4.3,"
+		echo "fetch the release mpich-$mpich_version.tar.gz of the MPICH project, or a newer one up to 5.0,"
 		echo "and name it with --mpich"
 		return 1
 	fi
@@ -328,7 +328,7 @@ configure_tree()
 	# Only libmpich links to libglex: configure's LIBS would put it into every program as well.
 	sed -i "s|^lib_libmpich_la_LDFLAGS = .*|& -L$tree/obj/glex-api/lib -lglex|" Makefile
 	grep -q '^lib_libmpich_la_LDFLAGS = .* -lglex$' Makefile || {
-		echo "no rule for libmpich.la in the generated Makefile; is this an MPICH newer than 4.3?"
+		echo "no rule for libmpich.la in the generated Makefile; is this an MPICH newer than 5.0?"
 		return 1
 	}
 }

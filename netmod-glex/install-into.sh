@@ -69,7 +69,7 @@ each_target='for (target = win_ptr->slots[idx].target_list_head; target != NULL;
 passed_by='__attribute__((weak)) int MPIDI_GLEX_unreachable(MPIR_Win *, MPIDI_RMA_Target_t *); if (MPIDI_GLEX_unreachable && MPIDI_GLEX_unreachable(win_ptr, target)) continue;'
 all_count='win_ptr->at_completion_counter += comm_size;'
 meets='struct MPID_nem_glex_meeting { struct MPID_nem_glex_meeting *next; MPIR_Win *win; } glex_meeting; __attribute__((weak)) void MPIDI_GLEX_meets(struct MPID_nem_glex_meeting *, MPIR_Win *); if (MPIDI_GLEX_meets) MPIDI_GLEX_meets(&glex_meeting, win_ptr);'
-marked='MPI_INT, MPI_SUM, win_ptr->comm_ptr,'
+marked='MPI_SUM, win_ptr->comm_ptr,'
 met='__attribute__((weak)) int MPIDI_GLEX_met(struct MPID_nem_glex_meeting *, int); if (MPIDI_GLEX_met) mpi_errno = MPIDI_GLEX_met(&glex_meeting, mpi_errno);'
 reads='(*req)->dev.rma_target_ptr = target;'
 expects='__attribute__((weak)) void MPIDI_GLEX_expects(MPIR_Win *, MPIDI_RMA_Target_t *, MPIR_Request *); if (MPIDI_GLEX_expects) MPIDI_GLEX_expects(win_ptr, target, *req);'
@@ -107,7 +107,7 @@ usage()
 	cat <<EOF
 usage: $prog [--from DIR] [--remove] [--quiet] MPICH_SRC
 
-Copies the netmod "glex" into the MPICH source tree MPICH_SRC (4.0.2 to 4.3). Then:
+Copies the netmod "glex" into the MPICH source tree MPICH_SRC (4.0.2 to 5.0). Then:
   MPICH_SRC/configure --with-device=ch3:nemesis:glex,tcp --disable-maintainer-mode ...
 
   --from DIR   take the sources from DIR/glue and DIR/channel (default: beside this script)
@@ -134,15 +134,15 @@ check_source_tree()
 		die "$mpich is not the top of an MPICH source tree (no maint/version.m4 or src/mpid in it)"
 	fi
 	[ -d "$mpich/$nem_path" ] ||
-		die "this MPICH has no ch3:nemesis ($nem_path is absent); take one from 4.0.2 to 4.3"
-	grep -q MPIR_Errflag_t "$mpich/src/include/mpir_misc.h" ||
-		die "this MPICH is older than 4.0 or newer than 4.3; take one from 4.0.2 to 4.3"
+		die "this MPICH has no ch3:nemesis ($nem_path is absent); take one from 4.0.2 to 5.0"
+	grep -qE 'MPIR_Errflag_t|MPIR_COLL_ATTR_HAS_ERR' "$mpich/src/include/mpir_misc.h" ||
+		die "this MPICH is older than 4.0 or newer than 5.0; take one from 4.0.2 to 5.0"
 	[ -f "$none_c" ] ||
 		die "$none_c is absent; is the tree complete? unpack the release again"
 	[ -f "$coll_h" ] ||
 		die "$coll_h is absent; is the tree complete? unpack the release again"
 	if [ ! -f "$recvq_c" ] || ! grep -q 'MPIR_Request \* *recvq_unexpected_head' "$recvq_c"; then
-		die "$recvq_c is absent or has no recvq_unexpected_head; is this an MPICH newer than 4.3?"
+		die "$recvq_c is absent or has no recvq_unexpected_head; is this an MPICH newer than 5.0?"
 	fi
 	if [ ! -w "$netmod" ] || [ ! -w "$none_c" ] || [ ! -w "$coll_h" ] || [ ! -w "$recvq_c" ]; then
 		die "$netmod cannot be written; unpack MPICH where you may write"
@@ -207,7 +207,7 @@ hook_collectives()
 	! grep -qF "$hook" "$coll_h" || return 0
 	for f in $hooked; do
 		grep -q "MPIR_${f}_impl(" "$coll_h" ||
-			die "$coll_h does not call MPIR_${f}_impl; is this an MPICH newer than 4.3?"
+			die "$coll_h does not call MPIR_${f}_impl; is this an MPICH newer than 5.0?"
 	done
 	awk -v b="$begin" -v e="$end" -v hook="$hook" -v hooked="$hooked" '
 		{ line[NR] = $0 }
@@ -278,26 +278,39 @@ mend_allreduce()
 	done
 }
 
+# note REQUEST CLASS: of a collective, the first error of its steps; class_of ERROR: its class there
+note()
+{
+	field=errflag
+	! grep -q 'u\.nbc\.coll_attr' "$mpich/src/include/mpir_request.h" || field=coll_attr # MPICH 5.0
+	echo "if (!$1->u.nbc.$field) $1->u.nbc.$field = $2;"
+}
+
+class_of()
+{
+	echo "MPIR_ERR_GET_CLASS($1) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER"
+}
+
 # Of a step that receives; of one that could not send, for which something has to end.
 received()
 {
 	if grep -q 'MPIR_Process_status(.*errflag' "$mpich/src/include/mpir_misc_post.h"; then
 		echo "MPIR_Process_status(&vtxp->u.$1.req->status, &sched->req->u.nbc.errflag);"
 	else # MPICH 4.2
-		echo "if (MPIR_Process_status(&vtxp->u.$1.req->status) && !sched->req->u.nbc.errflag)" \
-			"sched->req->u.nbc.errflag = MPIR_ERR_GET_CLASS(vtxp->u.$1.req->status.MPI_ERROR) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
+		echo "if (MPIR_Process_status(&vtxp->u.$1.req->status)) {" \
+			"$(note 'sched->req' "$(class_of "vtxp->u.$1.req->status.MPI_ERROR")") }"
 	fi
 }
 
 unsent()
 {
 	echo "if (!vtxp->u.$1.req) { vtxp->u.$1.req = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);" \
-		"if (!sched->req->u.nbc.errflag) sched->req->u.nbc.errflag = MPIR_ERR_PROC_FAILED; }"
+		"$(note 'sched->req' MPIR_ERR_PROC_FAILED) }"
 }
 
 mend_schedules()
 {
-	if [ ! -f "$gentran_c" ] || ! grep -q 'u\.nbc\.errflag' "$gentran_c"; then
+	if [ ! -f "$gentran_c" ] || ! grep -qE 'u\.nbc\.(errflag|coll_attr)' "$gentran_c"; then
 		return
 	fi
 	for step in irecv irecv_status; do
@@ -320,14 +333,14 @@ mend_steps()
 
 failed()
 {
-	echo "if (err && !s->req->u.nbc.errflag) s->req->u.nbc.errflag = MPIR_ERR_GET_CLASS(err) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;"
+	echo "if (err) { $(note 's->req' "$(class_of err)") }"
 }
 
 # A request ends with its peer, but a probe has none.
 mend_probes()
 {
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
-		grep -qF "$waits" "$f" || die "$f does not wait as it did; is this an MPICH newer than 4.3?"
+		grep -qF "$waits" "$f" || die "$f does not wait as it did; is this an MPICH newer than 5.0?"
 		insert before "$waits" "$vain" "$f"
 	done
 }

@@ -20,6 +20,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_all.c \
 	netmod-glex/glue/glex_coll.c \
 	netmod-glex/glue/glex_coll.h \
+	netmod-glex/glue/glex_release.h \
 	netmod-glex/glue/glex_coll_op.c \
 	netmod-glex/glue/glex_dead.c \
 	netmod-glex/glue/glex_dyn.c \

@@ -96,13 +96,13 @@ static int MPID_nem_glex_op_pass(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	if (op->kind == MPID_NEM_GLEX_BARRIER)
 		mpi_errno = MPIR_Ibarrier_intra_sched_auto(comm, sched);
 	else if (op->kind == MPID_NEM_GLEX_BCAST)
-		mpi_errno = MPIR_Ibcast_intra_sched_auto(op->to, len, MPI_BYTE, op->root, comm, sched);
+		mpi_errno = MPIR_Ibcast_intra_sched_auto(op->to, len, MPID_NEM_GLEX_BYTE, op->root, comm, sched);
 	else if (op->kind == MPID_NEM_GLEX_GATHER && op->root == MPIDI_GLEX_ALL)
-		mpi_errno = MPIR_Iallgather_intra_sched_auto(op->part_of_it, len, MPI_BYTE, op->to, len, MPI_BYTE, comm,
-							     sched);
+		mpi_errno = MPIR_Iallgather_intra_sched_auto(op->part_of_it, len, MPID_NEM_GLEX_BYTE, op->to, len,
+							     MPID_NEM_GLEX_BYTE, comm, sched);
 	else if (op->kind == MPID_NEM_GLEX_GATHER)
-		mpi_errno = MPIR_Igather_intra_sched_auto(op->part_of_it, len, MPI_BYTE, op->to, len, MPI_BYTE,
-							  op->root, comm, sched);
+		mpi_errno = MPIR_Igather_intra_sched_auto(op->part_of_it, len, MPID_NEM_GLEX_BYTE, op->to, len,
+							  MPID_NEM_GLEX_BYTE, op->root, comm, sched);
 	else if (op->root == MPIDI_GLEX_ALL)
 		mpi_errno = MPIR_Iallreduce_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, comm, sched);
 	else
@@ -563,7 +563,7 @@ static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
 {
 	uint64_t least = comm->remote_size == 2 ? 4 * MPID_nem_glex.coll_long : MPID_nem_glex.coll_long;
 
-	if (comm->remote_size == 2 && comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__PARENT)
+	if (comm->remote_size == 2 && MPID_nem_glex_nearness(comm) == MPID_NEM_GLEX_MIXED)
 		return 0;
 	return least && len >= least && len <= GLEX_GROUP_LONG_MAX;
 }

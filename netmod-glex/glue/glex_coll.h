@@ -6,6 +6,7 @@
 #define MPID_NEM_GLEX_COLL_H
 
 #include "glex_impl.h"
+#include "glex_release.h"
 
 enum MPID_nem_glex_tree_state {
 	MPID_NEM_GLEX_TREE_LATER,

@@ -8,6 +8,7 @@
  * of a pair is signed for MPI, and not for the NIC: its sign bit is turned over.
  */
 #include "glex_impl.h"
+#include "glex_release.h"
 
 enum MPID_nem_glex_class {
 	MPID_NEM_GLEX_FLOAT,
@@ -27,6 +28,19 @@ static const struct {
 	uint8_t class;
 	uint8_t size; /* of a pair's value; of all others MPICH knows it */
 } MPID_nem_glex_types[] = {
+#ifdef MPIR_DATATYPE_REPLACE_BUILTIN /* by representation, see glex_release.h */
+	{MPIR_FLOAT64, MPID_NEM_GLEX_FLOAT, 0},
+	{MPIR_INT32, MPID_NEM_GLEX_SIGNED, 0},
+	{MPIR_FLOAT32, MPID_NEM_GLEX_FLOAT, 0},
+	{MPIR_INT64, MPID_NEM_GLEX_SIGNED, 0},
+	{MPIR_UINT32, MPID_NEM_GLEX_UNSIGNED, 0},
+	{MPIR_UINT64, MPID_NEM_GLEX_UNSIGNED, 0},
+	{MPIR_INT16, MPID_NEM_GLEX_SIGNED, 0},
+	{MPIR_INT8, MPID_NEM_GLEX_SIGNED, 0},
+	{MPIR_UINT16, MPID_NEM_GLEX_UNSIGNED, 0},
+	{MPIR_UINT8, MPID_NEM_GLEX_UNSIGNED, 0},
+	{MPIR_2INT32, MPID_NEM_GLEX_SIGNED_PAIR, sizeof(int)},
+#else
 	{MPI_DOUBLE, MPID_NEM_GLEX_FLOAT, 0},
 	{MPI_INT, MPID_NEM_GLEX_SIGNED, 0},
 	{MPI_FLOAT, MPID_NEM_GLEX_FLOAT, 0},
@@ -55,9 +69,10 @@ static const struct {
 	{MPI_UINT8_T, MPID_NEM_GLEX_UNSIGNED, 0},
 	{MPI_BYTE, MPID_NEM_GLEX_BITS, 0},
 	{MPI_C_BOOL, MPID_NEM_GLEX_TRUTH, 0},
+	{MPI_2INT, MPID_NEM_GLEX_SIGNED_PAIR, sizeof(int)},
+#endif
 	{MPI_DOUBLE_INT, MPID_NEM_GLEX_FLOAT_PAIR, sizeof(double)},
 	{MPI_FLOAT_INT, MPID_NEM_GLEX_FLOAT_PAIR, sizeof(float)},
-	{MPI_2INT, MPID_NEM_GLEX_SIGNED_PAIR, sizeof(int)},
 	{MPI_LONG_INT, MPID_NEM_GLEX_SIGNED_PAIR, sizeof(long)},
 	{MPI_SHORT_INT, MPID_NEM_GLEX_SIGNED_PAIR, sizeof(short)},
 };
@@ -99,7 +114,7 @@ int MPID_nem_glex_operand(MPI_Datatype type, MPI_Op op, struct MPID_nem_glex_ope
 
 	if (type == MPI_DATATYPE_NULL)
 		return 0;
-	for (i = 0; i < n && MPID_nem_glex_types[i].type != type; i++)
+	for (i = 0; i < n && MPID_nem_glex_types[i].type != MPID_nem_glex_plain(type); i++)
 		;
 	if (i == n)
 		return 0;

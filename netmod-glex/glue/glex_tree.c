@@ -105,11 +105,10 @@ static int MPID_nem_glex_has_trees(const MPIR_Comm *comm)
 {
 	if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->remote_size < 2)
 		return 0;
-	switch (comm->hierarchy_kind) {
-	case MPIR_COMM_HIERARCHY_KIND__FLAT:
-	case MPIR_COMM_HIERARCHY_KIND__NODE_ROOTS:
+	switch (MPID_nem_glex_nearness(comm)) {
+	case MPID_NEM_GLEX_APART:
 		return 1;
-	case MPIR_COMM_HIERARCHY_KIND__PARENT: /* some ranks share memory */
+	case MPID_NEM_GLEX_MIXED:
 		return MPID_nem_glex.coll_where == MPID_NEM_GLEX_COLL_ALL;
 	default:
 		return 0;
@@ -227,8 +226,8 @@ static int MPID_nem_glex_build_sched(struct MPID_nem_glex_build *build, MPIR_Com
 	int mpi_errno = MPID_nem_glex_sched_new(sched_p);
 
 	MPIR_ERR_CHECK(mpi_errno);
-	mpi_errno = MPIR_Iallgather_intra_sched_auto(&build->mine, size, MPI_BYTE, build->all, size, MPI_BYTE, comm,
-						     *sched_p);
+	mpi_errno = MPIR_Iallgather_intra_sched_auto(&build->mine, size, MPID_NEM_GLEX_BYTE, build->all, size,
+						     MPID_NEM_GLEX_BYTE, comm, *sched_p);
 	MPIR_ERR_CHECK(mpi_errno);
 	mpi_errno = MPIR_Sched_barrier(*sched_p);
 	MPIR_ERR_CHECK(mpi_errno);
@@ -236,7 +235,8 @@ static int MPID_nem_glex_build_sched(struct MPID_nem_glex_build *build, MPIR_Com
 	MPIR_ERR_CHECK(mpi_errno);
 	mpi_errno = MPIR_Sched_barrier(*sched_p);
 	MPIR_ERR_CHECK(mpi_errno);
-	mpi_errno = MPIR_Iallreduce_intra_sched_auto(MPI_IN_PLACE, &build->ok, 1, MPI_INT, MPI_MIN, comm, *sched_p);
+	mpi_errno = MPIR_Iallreduce_intra_sched_auto(MPI_IN_PLACE, &build->ok, 1, MPID_NEM_GLEX_INT, MPI_MIN, comm,
+						     *sched_p);
 fn_fail:
 	return mpi_errno;
 }
