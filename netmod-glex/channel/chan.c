@@ -295,6 +295,13 @@ static void glexch_read_last_words(struct glexch *ch)
 			break;
 }
 
+/* What a request was meant for is not there; else it was, and something of the stream is lost. */
+static int glexch_is_gone(enum glex_err_req_status status)
+{
+	return status == GLEX_ERR_STATUS_DEST_HOST_DEAD || status == GLEX_ERR_STATUS_DEST_VP_STOP ||
+	       status == GLEX_ERR_STATUS_ATT || status == GLEX_ERR_STATUS_MMT;
+}
+
 /* Requests that came to nothing: their peers are lost, or at least their private memory. */
 static void glexch_poll_errors(struct glexch *ch)
 {
@@ -312,7 +319,8 @@ static void glexch_poll_errors(struct glexch *ch)
 		if (errs[i].op == GLEX_ERR_OP_RDMA_GET && errs[i].status == GLEX_ERR_STATUS_PCIE_READ &&
 		    glexch_rndv_no_access(ch, addr, &errs[i]))
 			continue;
-		glexch_conn_fail_peer(ch, addr, glex_error_req_status_str(errs[i].status));
+		glexch_conn_fail_peer(ch, addr, glexch_is_gone(errs[i].status),
+				      glex_error_req_status_str(errs[i].status));
 	}
 }
 

@@ -512,7 +512,7 @@ uint32_t glexch_deaths(struct glexch *ch);
 struct glexch_conn *glexch_conn_source(struct glexch *ch, uint64_t peer, const struct glexch_mp_hdr *hdr);
 int glexch_conn_greet(struct glexch_conn *conn, const struct glexch_hello *hello);
 int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr);
-void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why);
+void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, int gone, const char *why);
 void glexch_conn_fail_dead(struct glexch *ch, glex_ep_addr_t addr, uint32_t number);
 void glexch_conn_fail_all(struct glexch *ch, const char *why);
 void glexch_conn_reap(struct glexch *ch);

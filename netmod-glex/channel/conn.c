@@ -368,16 +368,21 @@ int glexch_conn_at(const struct glexch_conn *conn, glex_ep_addr_t addr)
 struct glexch_doomed {
 	int all;
 	glex_ep_addr_t addr; /* else those to this endpoint, */
-	int dead;	     /* and if its process has died, */
-	uint32_t number;     /* as the number-th, no later one's */
+	int dead;	     /* and if a process with it has died, */
+	uint32_t number;     /* as the number-th, no later one's, */
+	int silent;	     /* unless nothing has come from that for long */
 };
 
 static int glexch_is_doomed(const struct glexch_conn *conn, const struct glexch_doomed *doomed)
 {
 	if (conn->slow & GLEXCH_SLOW_FAILED)
 		return 0;
-	return doomed->all ||
-	       (glexch_conn_at(conn, doomed->addr) && (!doomed->dead || glexch_outlived(conn->born, doomed->number)));
+	if (doomed->all)
+		return 1;
+	if (!glexch_conn_at(conn, doomed->addr))
+		return 0;
+	return !doomed->dead || glexch_outlived(conn->born, doomed->number) ||
+	       (doomed->silent && conn->silent == GLEXCH_SILENT);
 }
 
 static void glexch_conn_fail_which(struct glexch *ch, const struct glexch_doomed *doomed, const char *why)
@@ -396,11 +401,39 @@ static void glexch_conn_fail_which(struct glexch *ch, const struct glexch_doomed
 	}
 }
 
-/* Fails every connection to an endpoint that is lost. */
-void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, const char *why)
+/* The last that has died with this address since the channel opened.  0: nobody has. */
+static int glexch_last_death(struct glexch *ch, glex_ep_addr_t addr, uint32_t *number_p)
 {
-	const struct glexch_doomed doomed = {.addr = addr};
+	struct glex_dead dead[64];
+	uint64_t next = ch->born;
+	uint32_t i, num;
+	int found = 0;
 
+	do {
+		num = 64;
+		if (glex_poll_dead(ch->dev, &next, &num, dead) != GLEX_SUCCESS)
+			break;
+		for (i = 0; i < num; i++) {
+			if (dead[i].addr.s.nic_id != addr.s.nic_id || dead[i].addr.s.ep_num != addr.s.ep_num)
+				continue;
+			*number_p = (uint32_t)dead[i].number;
+			found = 1;
+		}
+	} while (num);
+	return found;
+}
+
+/*
+ * A request to this endpoint came to nothing.  gone: because what it was meant for is not
+ * there.  If a process with this address has died, that was meant by what was sent before this was
+ * known, and who has the address now lives: unless nothing has come from it for so
+ * long that it is asked for (glexch_conn_feel), for then this is the answer.
+ */
+void glexch_conn_fail_peer(struct glexch *ch, glex_ep_addr_t addr, int gone, const char *why)
+{
+	struct glexch_doomed doomed = {.addr = addr, .silent = 1};
+
+	doomed.dead = gone && glexch_last_death(ch, addr, &doomed.number);
 	glexch_conn_fail_which(ch, &doomed, why);
 }
 

@@ -271,6 +271,11 @@ void fake_announce_death(glex_ep_addr_t addr)
 	dead[fake.deaths++ % DEAD] = addr;
 }
 
+void fake_report(glex_ep_addr_t of, glex_ep_addr_t rmt, enum glex_err_req_status status)
+{
+	put_error(at(of), rmt, GLEX_ERR_OP_IMM_RDMA_PUT, status, NULL);
+}
+
 int glex_is_crowded(glex_device_handle_t dev)
 {
 	(void)dev;

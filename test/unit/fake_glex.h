@@ -48,6 +48,9 @@ void fake_kill(glex_ep_addr_t addr);
 /* glex_poll_dead tells of one, which need not be. */
 void fake_announce_death(glex_ep_addr_t addr);
 
+/* glex_poll_error_req tells `of` of a request to rmt that came to nothing. */
+void fake_report(glex_ep_addr_t of, glex_ep_addr_t rmt, enum glex_err_req_status status);
+
 /* What the MP sent last consists of. */
 const uint8_t *fake_last_mp(void);
 

@@ -498,6 +498,56 @@ START_TEST(peer__earlier_process_with_its_address_died__lives)
 }
 END_TEST
 
+/* A process has died, and another has its address and is connected; only now comes what was sent to the first. */
+static struct end *heir(enum glex_err_req_status status, int silent)
+{
+	glex_ep_addr_t addr = {.s = {.nic_id = 7, .ep_num = 1}};
+	struct end *a;
+
+	fake_reset(0);
+	start_proc(0, 2, 16, 8);
+	fake_announce_death(addr);
+	start_proc(1, 2, 16, 8);
+	tag_ends(0, 1);
+	ck_assert_uint_eq(procs[1].card.addr.s.ep_num, 1);
+	a = &procs[0].main_end;
+	open_end(0, 1);
+	send_message(a, 10);
+	settle(a, &procs[1].main_end);
+	send_message(&procs[1].main_end, 10);
+	settle(a, &procs[1].main_end);
+	if (silent)
+		rounds(procs[0].ch, 1024 * 4 * 256); /* until it is asked for */
+	fake_report(procs[0].card.addr, procs[1].card.addr, status);
+	rounds(procs[0].ch, 2048);
+	return a;
+}
+
+START_TEST(peer__request_to_an_earlier_process_with_its_address_fails__lives)
+{
+	struct end *a = heir(_i ? GLEX_ERR_STATUS_ATT : GLEX_ERR_STATUS_DEST_HOST_DEAD, 0);
+
+	ck_assert_int_eq(a->failed, 0);
+	send_message(a, 10);
+	settle(a, &procs[1].main_end);
+	stop();
+}
+END_TEST
+
+START_TEST(peer__has_an_earlier_ones_address_and_is_asked_for_in_vain__fails)
+{
+	ck_assert_int_eq(heir(GLEX_ERR_STATUS_DEST_VP_STOP, 1)->failed, 1);
+	stop();
+}
+END_TEST
+
+START_TEST(peer__has_an_earlier_ones_address_and_a_packet_is_lost__fails)
+{
+	ck_assert_int_eq(heir(GLEX_ERR_STATUS_DEST_MPQ_FULL, 0)->failed, 1);
+	stop();
+}
+END_TEST
+
 START_TEST(drain__queue_not_empty__waits_for_it)
 {
 	struct end *a;
@@ -661,6 +711,9 @@ static TCase *conn_case(void)
 	tcase_add_loop_test(tc, peer__dies__everything_of_it_fails_once, 1, 20);
 	tcase_add_loop_test(tc, peer__is_said_to_have_died__fails_at_once_and_its_last_words_are_heard, 1, 5);
 	tcase_add_test(tc, peer__earlier_process_with_its_address_died__lives);
+	tcase_add_loop_test(tc, peer__request_to_an_earlier_process_with_its_address_fails__lives, 0, 2);
+	tcase_add_test(tc, peer__has_an_earlier_ones_address_and_is_asked_for_in_vain__fails);
+	tcase_add_test(tc, peer__has_an_earlier_ones_address_and_a_packet_is_lost__fails);
 	tcase_add_test(tc, drain__queue_not_empty__waits_for_it);
 	tcase_add_loop_test(tc, packets__malformed__are_dropped_or_end_the_connection, 1, 10);
 	tcase_add_loop_test(tc, data_callback__sends_and_polls__order_holds, 1, 10);
