@@ -118,7 +118,9 @@ struct MPID_nem_glex {
 	struct MPID_nem_glex_pool pool;
 	struct MPID_nem_glex_wait *waits;   /* I4 */
 	struct MPID_nem_glex_place *places; /* of the own group's ranks, since somebody has died */
-	int someone_lost;		    /* its error, of the last one */
+	int someone_lost;		    /* of any group */
+	int member_lost;		    /* the error of the last one of the own, */
+	int link_lost;			    /* and of what was to join two groups */
 	MPL_time_t polled, idle_since;	    /* the last poll; when something came last */
 	int in_vain;			    /* nothing has for long, and somebody is lost */
 	MPL_time_t looked;		    /* when all who wait were told to look, last */

@@ -20,7 +20,8 @@
  *      one-sided operations               where they are waited for: glex_origin.c
  *      what others do to a window         likewise: glex_target.c
  *      probes                             where they wait: install-into.sh
- *      what else has no request           here, if errors are fatal: nobody knows of it
+ *      what else has no request           here, if errors are fatal: nobody knows of it,
+ *                                         and only where it can be what is waited for
  *
  * I1  A request is on the list from when it begins to wait until it is complete,
  *     whoever completes it: MPICH's hook at completion takes it off.
@@ -246,7 +247,11 @@ static int MPID_nem_glex_errors_are_fatal(void)
 
 /*
  * Some calls wait without a request: nothing can be completed for them.  So a process for
- * which errors are fatal gets one where it waits, when nothing has come for a while.
+ * which errors are fatal gets one where it waits, when nothing has come for a while: if one
+ * of its own group is lost, since all of that end together, or if a connection was that
+ * MPI_Comm_accept or MPI_Comm_connect was making, which is what it waits for.  Of other groups
+ * all that may be waited for has a request or is looked at where it waits (glex_origin.c,
+ * glex_target.c, probes): who serves them outlives them.
  */
 static int MPID_nem_glex_waits_long(int done)
 {
@@ -260,6 +265,17 @@ static int MPID_nem_glex_waits_long(int done)
 		MPID_nem_glex.idle_since = now;
 	MPL_wtime_diff(&MPID_nem_glex.idle_since, &now, &idle);
 	return idle > MPID_NEM_GLEX_VAIN_SECONDS;
+}
+
+/* The error of such a call.  A connection that was being made is none of the next's. */
+static int MPID_nem_glex_why_in_vain(void)
+{
+	int error = MPID_nem_glex.member_lost;
+
+	if (error == MPI_SUCCESS)
+		error = MPID_nem_glex.link_lost;
+	MPID_nem_glex.link_lost = MPI_SUCCESS;
+	return error;
 }
 
 /* For a probe that MPICH is about to wait in (install-into.sh), over any netmod: who it asks for is lost. */
@@ -307,8 +323,8 @@ int MPID_nem_glex_lost_poll(int done, int in_blocking_poll)
 	MPID_nem_glex.in_vain = MPID_nem_glex_waits_long(done);
 	if (!MPID_nem_glex.in_vain)
 		return MPI_SUCCESS;
-	if (MPID_nem_glex_errors_are_fatal())
-		return MPID_nem_glex.someone_lost;
+	if (MPID_nem_glex_errors_are_fatal() && (MPID_nem_glex.member_lost || MPID_nem_glex.link_lost))
+		return MPID_nem_glex_why_in_vain();
 	if (MPID_nem_glex_is_time_to_look(in_vain)) {
 		MPID_nem_glex_end_meetings();
 		MPIDI_CH3_Progress_signal_completion();
@@ -333,6 +349,10 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 	MPID_nem_glex_unqueue_locks(vc);
 	MPID_nem_glex_note(MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED));
 	MPID_nem_glex_end_any_source(vc);
-	MPID_nem_glex.someone_lost = error;
+	MPID_nem_glex.someone_lost = 1;
+	if (vc->pg == MPID_nem_glex.pg)
+		MPID_nem_glex.member_lost = error;
+	else if (!vc->pg)
+		MPID_nem_glex.link_lost = error;
 	MPIDI_CH3_Progress_signal_completion(); /* who waits without a request has to look */
 }
