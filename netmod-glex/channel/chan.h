@@ -271,7 +271,16 @@ int glexch_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words);
 /* Sends what can be sent now, advances cur; what is left must be queued before anything else is sent. */
 void glexch_try(struct glexch_conn *conn, struct glexch_cursor *cur);
 
-/* Queues item with its cur set; it may be done before the call returns. */
+/*
+ * What glexch_try could not begin: 1: it has to be what is sent next all the same, as some of it may be
+ * in the ring of the peer already.  0: something else may be sent in its place.
+ */
+int glexch_has_begun(const struct glexch_conn *conn);
+
+/*
+ * Queues item with its cur set; it may be done before the call returns.  One whose cur is empty
+ * is done when it comes to the head of the queue, and can say only then what goes.
+ */
 void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
 
 /*

@@ -511,6 +511,12 @@ void glexch_conn_hold(struct glexch_conn *conn, int on)
 	glexch_say(conn, GLEXCH_SAY_HOLD);
 }
 
+/* What is queued had begun before. */
+int glexch_has_begun(const struct glexch_conn *conn)
+{
+	return !conn->tx_head && conn->er && conn->er->begun;
+}
+
 void *glexch_conn_user(const struct glexch_conn *conn)
 {
 	return conn->user;

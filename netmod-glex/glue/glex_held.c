@@ -7,11 +7,13 @@
  * GLEX_MPI_UNEXPECTED_MAX, those who sent most of it are held:
  *
  *      receiver                              sender
- *      too much is unexpected --- HOLD --->  its sends wait for their receives from now on:
- *                                            short ones become synchronous, others a rendezvous
+ *      too much is unexpected --- HOLD --->  its sends wait for their receives from now on, also those
+ *                                            that are in its queue: short ones become synchronous,
+ *                                            others a rendezvous
  *      half of it is received --- HOLD, 0 -> as before
  *
- * So MPI_Send blocks, and what was not asked for stays where it is.  Nothing is
+ * So MPI_Send blocks, and what was not asked for stays where it is.  Its envelopes
+ * still come, each a request of CH3's: who has begun a receive may want the last of them.  Nothing is
  * ever kept from flowing: a receive for a later message of the same sender is
  * reached, if that has been sent.
  *
@@ -34,7 +36,7 @@
 void MPID_nem_glex_held(struct glexch_conn *conn, int on)
 {
 	MPIDI_VC_t *vc = glexch_conn_user(conn);
-	intptr_t limit = MPID_NEM_GLEX_HELD_EAGER + sizeof(MPIDI_CH3_Pkt_t);
+	intptr_t limit = MPID_NEM_GLEX_HELD_EAGER + sizeof(MPIDI_CH3_Pkt_eager_send_t);
 
 	MPID_nem_glex_vc(vc)->held = on != 0;
 	vc->eager_max_msg_sz = on && limit < MPID_nem_glex.eager_max ? limit : MPID_nem_glex.eager_max;
@@ -49,20 +51,41 @@ void MPID_nem_glex_held_forget(MPIDI_VC_t *vc)
 	vc->eager_max_msg_sz = MPID_nem_glex.eager_max;
 }
 
-/* The header of a message that becomes synchronous, in pkt; or as it is. */
-void *MPID_nem_glex_held_header(MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, MPIDI_CH3_Pkt_t *pkt)
+static void MPID_nem_glex_make_synchronous(MPIR_Request *sreq, MPIDI_CH3_Pkt_t *pkt)
 {
 	int was_incomplete;
 
-	if (((MPIDI_CH3_Pkt_t *)hdr)->type != MPIDI_CH3_PKT_EAGER_SEND)
-		return hdr;
-	memcpy(pkt, hdr, hdr_sz);
 	pkt->type = MPIDI_CH3_PKT_EAGER_SYNC_SEND;
 	pkt->eager_sync_send.sender_req_id = sreq->handle;
 	MPIDI_CH3U_Request_increment_cc(sreq, &was_incomplete); /* sent, and acknowledged */
 	(void)was_incomplete;
 	MPIDI_Request_set_type(sreq, MPIDI_REQUEST_TYPE_SSEND);
+}
+
+/* The header of a message that becomes synchronous, in pkt; or as it is. */
+void *MPID_nem_glex_held_header(MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, MPIDI_CH3_Pkt_t *pkt)
+{
+	if (((MPIDI_CH3_Pkt_t *)hdr)->type != MPIDI_CH3_PKT_EAGER_SEND)
+		return hdr;
+	memcpy(pkt, hdr, hdr_sz);
+	MPID_nem_glex_make_synchronous(sreq, pkt);
 	return pkt;
+}
+
+/* What was sent before the peer has said so, and is in the queue, whole.  1: its packet is an offer now, a rendezvous. */
+int MPID_nem_glex_held_queued(MPIDI_VC_t *vc, MPIR_Request *sreq)
+{
+	MPIDI_CH3_Pkt_t *pkt = &sreq->dev.pending_pkt;
+
+	if (pkt->eager_send.data_sz > MPID_NEM_GLEX_HELD_EAGER) {
+		MPID_nem_glex_lmt_offer(sreq);
+		return 1;
+	}
+	if (pkt->type == MPIDI_CH3_PKT_EAGER_SEND) {
+		MPID_nem_glex_make_synchronous(sreq, pkt);
+		MPID_nem_glex_await(vc, sreq, MPID_NEM_GLEX_ANY);
+	}
+	return 0;
 }
 
 /* A message without a request gets one. */

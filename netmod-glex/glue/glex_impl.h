@@ -338,6 +338,7 @@ void MPID_nem_glex_held_init(uint64_t limit);
 void MPID_nem_glex_held(struct glexch_conn *conn, int on);
 void MPID_nem_glex_held_forget(MPIDI_VC_t *vc);
 void *MPID_nem_glex_held_header(MPIR_Request *sreq, void *hdr, intptr_t hdr_sz, MPIDI_CH3_Pkt_t *pkt);
+int MPID_nem_glex_held_queued(MPIDI_VC_t *vc, MPIR_Request *sreq);
 int MPID_nem_glex_held_send(MPIDI_VC_t *vc, const void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
 			    MPIR_Request **sreq_ptr);
 void MPID_nem_glex_look(void);
@@ -358,6 +359,8 @@ void MPID_nem_glex_stats_print(void);
 void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p);
 int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy);
 int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *rts_pkt, MPIR_Request *req);
+void MPID_nem_glex_lmt_offer(MPIR_Request *sreq);
+void MPID_nem_glex_lmt_offered(MPIDI_VC_t *vc, MPIR_Request *sreq);
 int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec s_cookie);
 int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie);
 int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec cookie);

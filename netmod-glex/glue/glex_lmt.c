@@ -102,16 +102,25 @@ fn_fail:
 	goto fn_exit;
 }
 
-static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct MPID_nem_glex_lmt *lmt)
+static intptr_t MPID_nem_glex_lmt_begin(MPIDI_VC_t *vc, MPIR_Request *req, struct MPID_nem_glex_lmt *lmt)
 {
-	int mpi_errno = MPI_SUCCESS;
 	intptr_t size;
-	uint32_t count;
 
 	memset(lmt, 0, sizeof(*lmt));
 	lmt->req = req;
 	lmt->vc = vc;
 	lmt->buf = MPID_nem_glex_contig(req, &size);
+	MPID_nem_glex.stats.rndv[glexch_size_class(size)]++;
+	MPID_nem_glex.stats.rndv_bytes += size;
+	return size;
+}
+
+static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct MPID_nem_glex_lmt *lmt)
+{
+	int mpi_errno = MPI_SUCCESS;
+	intptr_t size = MPID_nem_glex_lmt_begin(vc, req, lmt);
+	uint32_t count;
+
 	count = glexch_region_count(size);
 	lmt->cookie = &lmt->small.head;
 	if (MPID_nem_glex_cookie_size(count) > sizeof(lmt->small))
@@ -146,8 +155,6 @@ int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *pkt, MPIR_Reques
 	MPID_nem_glex_await(vc, req, MPID_NEM_GLEX_LMT);
 	mpi_errno = MPID_nem_glex_lmt_prepare(vc, req, lmt);
 	MPIR_ERR_CHECK(mpi_errno);
-	MPID_nem_glex.stats.rndv[glexch_size_class(lmt->cookie->len)]++;
-	MPID_nem_glex.stats.rndv_bytes += lmt->cookie->len;
 	MPID_nem_lmt_send_RTS(vc, rts_pkt, lmt->cookie, MPID_nem_glex_cookie_size(lmt->count));
 fn_exit:
 	return mpi_errno;
@@ -155,6 +162,69 @@ fn_fail:
 	MPID_nem_glex_await_no_more(req);
 	MPID_nem_glex_lmt_free(lmt);
 	goto fn_exit;
+}
+
+/* ---- of an eager message that is in the queue, whole (glex_held.c) -------- */
+
+/* What is not contiguous is described by a type that CH3 has a reference to; of other types the user has perhaps none. */
+static void MPID_nem_glex_lmt_name_bytes(MPIR_Request *sreq, intptr_t size)
+{
+	if (sreq->dev.datatype_ptr)
+		return;
+	sreq->dev.user_buf = sreq->dev.iov[1].iov_base;
+	sreq->dev.user_count = size;
+	sreq->dev.datatype = MPI_BYTE;
+}
+
+/* Its packet becomes an RTS without handles.  The queue has the room of the rendezvous until that is sent. */
+void MPID_nem_glex_lmt_offer(MPIR_Request *sreq)
+{
+	const MPIDI_CH3_Pkt_eager_send_t eager = sreq->dev.pending_pkt.eager_send;
+	const struct MPID_nem_glex_cookie cookie = {.len = eager.data_sz};
+	uint8_t *room = MPID_nem_glex_req(sreq)->send.brief;
+	int incomplete;
+
+	MPID_PKT_DECL_CAST(upkt, MPID_nem_pkt_lmt_rts_t, rts);
+	_Static_assert(sizeof(cookie) <= MPIDI_EAGER_SHORT_SIZE, "it lies where a header's data would");
+	if (eager.type == MPIDI_CH3_PKT_EAGER_SYNC_SEND) { /* a rendezvous ends once */
+		MPID_nem_glex_await_no_more(sreq);
+		MPIDI_CH3U_Request_decrement_cc(sreq, &incomplete);
+		(void)incomplete;
+	}
+	MPID_nem_glex_lmt_name_bytes(sreq, eager.data_sz);
+	memset(&upkt, 0, sizeof(upkt));
+	MPIDI_Pkt_init(rts, MPIDI_NEM_PKT_LMT_RTS);
+	rts->match = eager.match;
+	rts->sender_req_id = sreq->handle;
+	rts->data_sz = eager.data_sz;
+	rts->cookie_len = sizeof(cookie);
+	sreq->dev.pending_pkt = upkt.p;
+	memcpy(room, &cookie, sizeof(cookie));
+	sreq->dev.iov[1].iov_base = room;
+	sreq->dev.iov[1].iov_len = sizeof(cookie);
+	sreq->dev.iov_count = 2;
+	sreq->dev.OnDataAvail = NULL;
+	sreq->dev.partner_request = NULL;
+	sreq->ch.lmt_tmp_cookie.iov_len = 0;
+	MPIDI_Request_set_msg_type(sreq, MPIDI_REQUEST_RNDV_MSG);
+}
+
+/* It is sent. */
+void MPID_nem_glex_lmt_offered(MPIDI_VC_t *vc, MPIR_Request *sreq)
+{
+	struct MPID_nem_glex_lmt *lmt = &MPID_nem_glex_req(sreq)->lmt;
+	intptr_t size;
+
+	MPID_nem_glex_await(vc, sreq, MPID_NEM_GLEX_LMT);
+	size = MPID_nem_glex_lmt_begin(vc, sreq, lmt);
+	lmt->cookie = &lmt->small.head;
+	lmt->cookie->len = size;
+	lmt->never = !MPID_nem_glex.zero_copy;
+	lmt->pipe = MPID_nem_glex.zero_copy && (!lmt->buf || MPID_nem_glex.unreachable);
+	MPID_nem_glex.stats.packed += lmt->pipe && !lmt->buf;
+	MPID_nem_glex.stats.copied += lmt->pipe && lmt->buf;
+	if (MPIR_CVAR_ENABLE_FT)
+		MPID_nem_lmt_rtsq_enqueue(&vc->ch.lmt_rts_queue, sreq);
 }
 
 /* Sends the data itself, as CH3 does without LMT. */

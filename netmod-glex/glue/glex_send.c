@@ -6,6 +6,8 @@
  * stream however much of it is used, and data.  What does not go out at once is
  * described in the request (header saved in pending_pkt, segments in iov) and
  * queued; the memory of the data stays the caller's until the request is complete.
+ * A message with a request of which nothing is out yet is looked at again when it comes to the
+ * head of the queue: if the peer has had enough meanwhile, only an offer goes (glex_held.c).
  */
 #include "glex_impl.h"
 
@@ -45,6 +47,34 @@ static int MPID_nem_glex_sent(struct glexch_conn *conn, struct glexch_item *item
 	MPID_nem_glex_note(sreq->dev.OnDataAvail(area->send.vc, sreq, &complete));
 	if (complete)
 		return 0;
+	glexch_cursor_init(&item->cur, sreq->dev.iov, sreq->dev.iov_count);
+	return 1;
+}
+
+/* An offer is accepted, or lost. */
+static int MPID_nem_glex_offered(struct glexch_conn *conn, struct glexch_item *item, int failed)
+{
+	MPID_nem_glex_req_t *area = (MPID_nem_glex_req_t *)((char *)item - offsetof(MPID_nem_glex_req_t, send.item));
+
+	if (failed)
+		return MPID_nem_glex_sent(conn, item, failed);
+	MPID_nem_glex_lmt_offered(area->send.vc, area->send.req);
+	return 0;
+}
+
+/* A message that has waited whole comes to the head of the queue: goes in the way that the peer wants by now. */
+static int MPID_nem_glex_due(struct glexch_conn *conn, struct glexch_item *item, int failed)
+{
+	MPID_nem_glex_req_t *area = (MPID_nem_glex_req_t *)((char *)item - offsetof(MPID_nem_glex_req_t, send.item));
+	MPIR_Request *sreq = area->send.req;
+
+	if (failed)
+		return MPID_nem_glex_sent(conn, item, failed);
+	item->done = MPID_nem_glex_sent;
+	if (MPID_nem_glex_vc(area->send.vc)->held && MPID_nem_glex_held_queued(area->send.vc, sreq))
+		item->done = MPID_nem_glex_offered;
+	else
+		MPID_nem_glex_count_eager(sreq->dev.pending_pkt.eager_send.data_sz);
 	glexch_cursor_init(&item->cur, sreq->dev.iov, sreq->dev.iov_count);
 	return 1;
 }
@@ -131,6 +161,24 @@ static int MPID_nem_glex_is_message(const void *hdr)
 	return type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGERSHORT_SEND;
 }
 
+/* The same of one with a request, whether its sender would wait or not. */
+static int MPID_nem_glex_is_eager(const void *hdr)
+{
+	int type = ((const MPIDI_CH3_Pkt_t *)hdr)->type;
+
+	return type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGER_SYNC_SEND;
+}
+
+/* Queues a message of which nothing is out: it may still become another packet. */
+static void MPID_nem_glex_queue_whole(struct glexch_conn *conn, MPIR_Request *sreq)
+{
+	struct glexch_item *item = &MPID_nem_glex_req(sreq)->send.item;
+
+	item->done = MPID_nem_glex_due;
+	glexch_cursor_init(&item->cur, sreq->dev.iov, 0);
+	glexch_queue(conn, item);
+}
+
 /* A packet of a request is out: so is the request, or it has more, which follows. */
 static void MPID_nem_glex_go_on(struct glexch_conn *conn, MPIR_Request *sreq)
 {
@@ -159,13 +207,20 @@ static int MPID_nem_glex_send_lent(struct glexch_conn *conn, MPIR_Request *sreq,
 static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov)
 {
 	struct glexch_cursor cur;
+	size_t all;
 
 	if (unlikely(MPID_nem_glex_lends(sreq, iov[0].iov_base, iov, n_iov)) &&
 	    MPID_nem_glex_send_lent(conn, sreq, iov, n_iov))
 		return;
 	glexch_cursor_init(&cur, iov, n_iov);
-	MPID_nem_glex_count_eager(cur.left - sizeof(MPIDI_CH3_Pkt_t));
+	all = cur.left;
 	glexch_try(conn, &cur);
+	if (cur.left == all && MPID_nem_glex_is_eager(iov[0].iov_base) && !glexch_has_begun(conn)) {
+		MPID_nem_glex_save(sreq, &cur, iov[0].iov_base, &iov[n_iov - 1]);
+		MPID_nem_glex_queue_whole(conn, sreq);
+		return;
+	}
+	MPID_nem_glex_count_eager(all - sizeof(MPIDI_CH3_Pkt_t));
 	if (cur.left) {
 		MPID_nem_glex_save(sreq, &cur, iov[0].iov_base, &iov[n_iov - 1]);
 		glexch_queue(conn, &MPID_nem_glex_req(sreq)->send.item);

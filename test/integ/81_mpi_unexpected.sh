@@ -43,6 +43,20 @@ for channel in sr auto; do
 		[ "$(grew)" -lt 40000 ] # the headers still come
 	result $? "$channel: the limit holds for synchronous messages, too"
 done
+# What begins before its sender hears of it: the headers of all are here in the end, a kilobyte each.
+unexpected 3 queued 12000 GLEX_MPI_UNEXPECTED_MAX=0 && says "all right" out && [ "$(grew)" -gt 45000 ]
+result $? "without a limit the memory grows with all that MPI_Isend has begun"
+for setting in "sr 0 12000 4M 30000" "er 0 12000 4M 30000" "auto 0 12000 4M 30000" "sr 32 3000 1M 14000" "er 32 3000 1M 14000"; do
+	# shellcheck disable=SC2086 # channel, window, messages, limit, KiB
+	set -- $setting
+	unexpected 3 queued "$3" GLEX_MPI_CHANNEL="$1" GLEX_REORDER="$2" GLEX_MPI_UNEXPECTED_MAX="$4" &&
+		says "all right" out && [ "$(grew)" -lt "$5" ]
+	result $? "$1, window $2: the limit holds for what is begun before it is heard of"
+done
+for variable in GLEX_USE_ZC_RNDV=0 GLEX_MAX_REGIONS=8 MPIR_CVAR_ENABLE_FT=1; do
+	unexpected 3 queued 3000 $variable GLEX_MPI_UNEXPECTED_MAX=100K && says "all right" out
+	result $? "$variable: the same arrive"
+done
 GLEX_MPI_UNEXPECTED_MAX=20K GLEX_MPI_CHANNEL=auto "$src/test/mpich/soak.sh" \
 	--prefix "$GLEX_PREFIX" --seconds 2 --np 4 --seed 3 --reorder 16 >"$work/out" 2>"$work/err"
 result $? "random messages with hardly any room for unexpected ones"

@@ -8,6 +8,9 @@
  *
  * sync: the same of synchronous messages of LONGEST bytes, by MPI_Issend, all at once.
  *
+ * queued: the same of messages of LONGEST bytes of several kinds, by MPI_Isend and MPI_Issend,
+ * all of which begin before the first is waited for.
+ *
  * later: rank 0 sends COUNT messages of many kinds, and then another, which rank 1
  * receives first.
  */
@@ -25,6 +28,10 @@
 #define BATCH	100
 
 enum { FLOOD = 1, TALK, LATER, CANCELLED };
+
+#define GAPS (2 * LONGEST) /* bytes that a message with gaps lies in */
+
+enum how { BY_SEND, BY_ISSEND, BY_ISEND };
 
 static int rank, size, count;
 
@@ -91,6 +98,78 @@ static void send_all_synchronous(void)
 	free(reqs);
 }
 
+/* The i-th begins there. */
+static const char *queued_data(const char *data, int i)
+{
+	return data + i % 200 * 8;
+}
+
+/* Whose type is gone before it is sent; with gaps; synchronous; and plain ones. */
+static void begin_queued(const char *data, int i, MPI_Request *req)
+{
+	const char *buf = queued_data(data, i);
+	MPI_Datatype type;
+
+	if (i % 4 == 0) {
+		MPI_Isend(buf, LONGEST, MPI_CHAR, 1, FLOOD, MPI_COMM_WORLD, req);
+		return;
+	}
+	if (i % 4 == 1) {
+		MPI_Issend(buf, LONGEST, MPI_CHAR, 1, FLOOD, MPI_COMM_WORLD, req);
+		return;
+	}
+	if (i % 4 == 2)
+		MPI_Type_contiguous(LONGEST, MPI_CHAR, &type);
+	else
+		MPI_Type_vector(LONGEST / 8, 8, 16, MPI_CHAR, &type);
+	MPI_Type_commit(&type);
+	MPI_Isend(buf, 1, type, 1, FLOOD, MPI_COMM_WORLD, req);
+	MPI_Type_free(&type);
+}
+
+static void fill_queued(char *data)
+{
+	fill(data, 0, GAPS + 200 * 8);
+}
+
+static void send_all_queued(void)
+{
+	MPI_Request *reqs = calloc((size_t)count, sizeof(*reqs));
+	char data[GAPS + 200 * 8];
+	int i;
+
+	fill_queued(data);
+	for (i = 0; i < count; i++)
+		begin_queued(data, i, &reqs[i]);
+	for (i = 0; i < count; i++)
+		MPI_Wait(&reqs[i], MPI_STATUS_IGNORE);
+	free(reqs);
+}
+
+static void check_queued(const char *buf, const char *data, int i)
+{
+	const char *sent = queued_data(data, i);
+	int k;
+
+	for (k = 0; k < LONGEST; k++)
+		check(buf[k] == (i % 4 == 3 ? sent[k / 8 * 16 + k % 8] : sent[k]), "another message than was sent");
+}
+
+static void receive_queued(int from)
+{
+	char buf[LONGEST], data[GAPS + 200 * 8];
+	MPI_Status status;
+	int i, len;
+
+	fill_queued(data);
+	for (i = 0; i < count; i++) {
+		MPI_Recv(buf, sizeof(buf), MPI_CHAR, from, FLOOD, MPI_COMM_WORLD, &status);
+		MPI_Get_count(&status, MPI_CHAR, &len);
+		check(len == LONGEST, "another length than was sent");
+		check_queued(buf, data, i);
+	}
+}
+
 /* Rank 2 asks now and then, rank 1 answers whether it has seen enough: its memory does not grow any more. */
 static void talk(int peer)
 {
@@ -128,27 +207,37 @@ static void receive_from(int from, int sync)
 	}
 }
 
-static void flood(int sync)
+static void send_flood(enum how how)
+{
+	if (how == BY_ISSEND)
+		send_all_synchronous();
+	else if (how == BY_ISEND)
+		send_all_queued();
+	else
+		send_all();
+}
+
+static void flood(enum how how)
 {
 	long before;
 	int from;
 
 	before = most_memory();
 	if (rank == 1) {
-		if (!sync) /* else all are on their way before anybody is told to wait */
+		if (how != BY_ISSEND) /* else all are on their way before anybody is told to wait */
 			usleep(300000);
 		talk(2);
 		printf("grew by %ld KiB\n", most_memory() - before);
 		fflush(stdout);
 		for (from = 0; from < size; from++)
-			if (from != 1 && from != 2)
-				receive_from(from, sync);
+			if (from != 1 && from != 2 && how == BY_ISEND)
+				receive_queued(from);
+			else if (from != 1 && from != 2)
+				receive_from(from, how == BY_ISSEND);
 	} else if (rank == 2) {
 		talk(1);
-	} else if (sync) {
-		send_all_synchronous();
 	} else {
-		send_all();
+		send_flood(how);
 	}
 }
 
@@ -252,9 +341,11 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	count = argc > 2 ? atoi(argv[2]) : 0;
 	if (argc > 1 && !strcmp(argv[1], "flood"))
-		flood(0);
+		flood(BY_SEND);
 	else if (argc > 1 && !strcmp(argv[1], "sync"))
-		flood(1);
+		flood(BY_ISSEND);
+	else if (argc > 1 && !strcmp(argv[1], "queued"))
+		flood(BY_ISEND);
 	else if (argc > 1 && !strcmp(argv[1], "later"))
 		later();
 	else

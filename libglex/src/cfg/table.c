@@ -173,7 +173,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	SIZE("GLEX_MPI_EAGER_MAX", mpi_eager_max, "64K", 0, 16 * M,
 	     "longest message, with MPI's header of 32 bytes, that is sent without asking the receiver first"),
 	SIZE("GLEX_MPI_UNEXPECTED_MAX", mpi_unexpected_max, "64M", 0, 64 * G,
-	     "memory for messages that have come before their receives; who sends more waits for them, short messages too, until half of it is free; 0: no limit"),
+	     "memory for messages that have come before their receives; who sends more waits for them, short messages too, until half of it is free: of what MPI_Isend begins then, or has begun, only envelopes come, 1 KB each with at most 256 bytes of data; 0: no limit"),
 	UINT("GLEX_EAGER_MAX_MSG_SIZE", eager_max_msg_size, "", 0, 16 * M, "bytes",
 	     "the same under the name that job scripts for the machine know; goes before it"),
 	SIZE("GLEX_MPI_RMA_COPY_MAX", mpi_rma_copy_max, "48K", 256, G,
