@@ -23,7 +23,7 @@ export GLEX_SOCKET=$work/socket
 others+=($!)
 within 10 test -S "$GLEX_SOCKET"
 
-# puts NAME WHERE_TARGET WHERE_POSTER: a PUT from one to the other; what became of it in $work/put and $work/target
+# puts TARGET POSTER: a PUT from one to the other, each started by that; what came of it in $work/put and $work/target
 puts() {
 	local status=0 card
 	mkfifo "$work/end"

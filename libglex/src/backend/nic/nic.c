@@ -89,11 +89,10 @@ static enum emu_reach refuse_write(struct emu_host *host, uint32_t pid, const vo
  * nobody's, or other processes', whose memory a PUT would go to.  Peers in glexd's
  * namespace can attach to this process all the same.
  */
-static void find_apart(struct nic_device *dev)
+static void choose_ops(struct nic_device *dev)
 {
-	dev->apart = dev->welcome.pid != (uint32_t)getpid();
 	dev->ops = nic_host_ops;
-	if (dev->apart) {
+	if (dev->welcome.pid != (uint32_t)getpid()) {
 		dev->ops.read = refuse_read;
 		dev->ops.write = refuse_write;
 	}
@@ -127,7 +126,7 @@ static glex_ret_t device_open(struct glexi_device *device)
 		free(dev);
 		return ret;
 	}
-	find_apart(dev);
+	choose_ops(dev);
 	dev->engine = map_checked(fds[0], EMU_MAGIC_ENGINE, "the engine's switches");
 	dev->nic = map_checked(fds[1], EMU_MAGIC_NIC, "the NIC's memory table");
 	if (!dev->engine || !dev->nic || !nic_peer_add_own(dev)) {

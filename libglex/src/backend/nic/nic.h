@@ -116,8 +116,8 @@ struct nic_device {
 	struct nic_ctl ctl;
 	struct glexi_device *dev;
 	struct emu_ctl_hello_reply welcome;
-	bool apart;		 /* in another PID namespace than glexd: it cannot attach to others */
-	struct emu_host_ops ops; /* of its endpoints */
+	struct emu_host_ops
+		ops; /* of its endpoints: nic_host_ops, but nobody attaches by another PID namespace's pids */
 	struct emu_engine *engine;
 	struct emu_nic *nic;
 
@@ -212,7 +212,7 @@ static inline struct nic_ep *nic_ep_of(struct emu_host *host)
 }
 
 /* peer.c */
-extern const struct emu_host_ops nic_host_ops; /* but what an endpoint's host has is dev->ops */
+extern const struct emu_host_ops nic_host_ops; /* an endpoint's host has dev->ops */
 /* Maps a segment that glexd sent, and closes its descriptor.  NULL: logged. */
 void *nic_map_segment(int fd, const char *what, uint64_t *size_p);
 struct nic_view *nic_peer_add_own(struct nic_device *dev);
