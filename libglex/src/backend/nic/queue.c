@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "backend/nic/nic.h"
+#include "backend/nic/patience.h"
 #include "cfg/log.h"
+#include "emulator/host/clock.h"
 #include "emulator/host/futex.h"
 #include "emulator/nic/exec.h"
 
@@ -100,14 +102,32 @@ void nic_dq_ring(struct nic_ep *nep)
 }
 
 #define COLL_PATIENCE (1u << 20) /* yields, some seconds: who executes for us may be stopped */
+#define ASK_NS	      UINT64_C(1000000000)
+
+/*
+ * Whether it is worth waiting for glexd.  Long transfers of many take their time, but one
+ * that is stopped looks alive: now and then it has to answer, or counts as lost.
+ */
+static bool is_at_work(struct nic_ep *nep, struct nic_patience *patience)
+{
+	struct emu_ctl_msg msg = {.port = {.nic_id = nep->port.port->nic_id}};
+
+	if (!nic_patience_left(patience, emu_now_ns())) {
+		nic_ctl_call(&nep->dev->ctl, EMU_CTL_NIC_OPEN, &msg, -1, NULL);
+		nic_patience_begin(patience, ASK_NS, emu_now_ns());
+	}
+	return glexi_device_check(nep->ep->dev) == GLEX_SUCCESS;
+}
 
 bool nic_drain(struct glexi_ep *ep)
 {
 	struct nic_ep *nep = ep->be;
+	struct nic_patience patience;
 	uint32_t turns = 0;
 
+	nic_patience_begin(&patience, ASK_NS, emu_now_ns());
 	while ((nep->port.dq && nic_dq_used(nep) != 0) || (turns < COLL_PATIENCE && !nic_coll_drained(nep))) {
-		if (++turns % 1024 == 0 && glexi_device_check(ep->dev) != GLEX_SUCCESS)
+		if (++turns % 1024 == 0 && !is_at_work(nep, &patience))
 			return false;
 		sched_yield();
 	}
