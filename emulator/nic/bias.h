@@ -95,7 +95,11 @@ static inline bool emu_ring_claim_own(const struct emu_ring *ring, const struct 
 	return emu_ring_tail(ring) == bias->word;
 }
 
-/* As emu_ring_claim.  NULL also where a ring could not be taken away. */
+/*
+ * As emu_ring_claim.  NULL also where a ring could not be taken away: this process has no
+ * membarrier and glexd, which has, does not answer.  The sender is told of a full queue then,
+ * and by the next call that the device is lost.
+ */
 static inline void *emu_ring_claim_as(const struct emu_ring *ring, uint32_t session, struct emu_bias *bias,
 				      uint32_t *index_p)
 {

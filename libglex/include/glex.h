@@ -454,7 +454,8 @@ glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh);
  * visible after all its other bytes, and up to 128 bytes become visible in
  * ascending order, so a target may poll its memory for them; a remote event after
  * all of them; a local event of a PUT after the data is in place, of a GET
- * after it has arrived.
+ * after it has arrived.  Where source and destination overlap, what is there
+ * afterwards is undefined.
  */
 static inline glex_ret_t glex_send_imm_mp(glex_ep_handle_t ep, struct glex_imm_mp_req *mp_req,
 					  struct glex_imm_mp_req **bad_mp_req)
