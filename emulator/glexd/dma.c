@@ -12,6 +12,10 @@
  *
  * With GLEX_REORDER every port has a queue, and dma_shuffle.c serves them.
  *
+ * Which cache lines travel between it and a poster: backend/nic/queue.c.  An empty round
+ * only loads dma_pending of each NIC, which stays in this core's cache until somebody
+ * posts; the queues of ports without a bit there are not touched.
+ *
  * label     access                        order     pairs     says
  * DQ-R1     poster dq.tail = n+1          release   DQ-A1     the descriptor is complete
  * DQ-A1     engine load dq.tail           acquire   DQ-R1     it may be read

@@ -4,6 +4,11 @@
  *
  * The words are the program's: what they order, it knows.  So each operation
  * has the strongest order there is.
+ *
+ * One cache line travels: the word's, from who operated on it last, once an operation,
+ * and the processor waits for it, as the instruction is locked.  Where many operate on
+ * one word that is all the time there is.  What is looked at before (the port, the
+ * region) is as in fast.h.  The poster looks at nothing else of the target's.
  */
 #include "emulator/nic/atomic.h"
 

@@ -7,6 +7,12 @@
  *
  * An empty poll reads the next slot's seq and the queue's own words, takes no
  * lock and makes no call.
+ *
+ * Of the cache lines that it touches, one travels: that of the slot.  It is taken from
+ * the sender who has written it, and by every poll before he has, so that he must
+ * take it back; a second one with more than EMU_MP_NEAR bytes of payload.  head of the
+ * ring is written at each discard, and read by a sender once a lap; read, probe, empty
+ * and the lock are this process's, in the endpoint.  The sender's side: fast.h.
  */
 #include "core/priv.h"
 

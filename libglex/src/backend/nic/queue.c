@@ -3,6 +3,21 @@
  * queue.c - the descriptor queue of an endpoint, for requests that glexd's DMA engine
  * executes; and what became of requests that came to nothing, whoever executed them.
  * The poster's side (post.c), under the endpoint's post lock.
+ *
+ * The cache lines of a request that the engine executes, and which of them travel:
+ *
+ *   line                      written by    travels
+ *   its slot, of 4 lines      the poster    two to the engine, a third and a fourth with more than 40 bytes
+ *                                           of payload; to the poster when the queue has gone round
+ *   tail of the queue         the poster    to the engine, once a list
+ *   head of the queue         the engine    to the poster at his next post, which looks for room
+ *   dma_pending of the NIC    both          once a list; all ports of the NIC share it
+ *   asleep of the engine      the engine    only when it has fallen asleep or woken up
+ *   counters of the port      both          hardly: what the engine counts is not on the poster's line
+ *
+ * A list is shown to the engine by one tail, one bit and one look at asleep (nic_dq_ring).  The
+ * bit is a locked instruction, which waits for all stores before it: that is what a
+ * post costs beside its slots.  The slots of a list travel while it is executed.
  */
 #include <sched.h>
 #include <string.h>
