@@ -175,6 +175,8 @@ static inline void meet_all(int fd, const struct crowd *c)
 	say(fd, &card, sizeof(card));
 	hear(fd, cards, sizeof(cards));
 	join(c, cards);
+	say(fd, "j", 1);
+	hear(fd, &card, 1); /* all have */
 	if (!c->passed)
 		return;
 	OK(glex_group_barrier(group)); /* nobody may be told anything before he has joined */
@@ -188,6 +190,18 @@ static inline void member(int fd, void *arg)
 	meet_all(fd, c);
 	take_part(c);
 	close_group();
+}
+
+/* Nobody may begin anything before all have joined. */
+static inline void await_all(const struct peer *peer, uint32_t first, uint32_t n)
+{
+	uint32_t i;
+	char joined;
+
+	for (i = first; i < n; i++)
+		hear(peer[i].fd, &joined, 1);
+	for (i = first; i < n; i++)
+		say(peer[i].fd, "j", 1);
 }
 
 static inline void start(struct crowd *c, struct peer *peer, void (*body)(int fd, void *arg))
@@ -204,6 +218,7 @@ static inline void start(struct crowd *c, struct peer *peer, void (*body)(int fd
 	for (i = 1; i < c->n; i++)
 		say(peer[i].fd, all_cards, sizeof(all_cards));
 	join(c, all_cards);
+	await_all(peer, 1, c->n);
 }
 
 /* Members that are processes, and none of them this one. */
@@ -219,6 +234,7 @@ static inline void start_all(struct crowd *c, struct peer *peer, void (*body)(in
 		hear(peer[i].fd, &cards[i], sizeof(cards[i]));
 	for (i = 0; i < c->n; i++)
 		say(peer[i].fd, cards, sizeof(cards));
+	await_all(peer, 0, c->n);
 }
 
 static inline void run_all(struct crowd *c, void (*body)(int fd, void *arg))
