@@ -44,6 +44,7 @@ glex_api_tests = \
 	test/api/test_api_event \
 	test/api/test_api_fork \
 	test/api/test_api_group \
+	test/api/test_api_group_ahead \
 	test/api/test_api_group_death \
 	test/api/test_api_group_gather \
 	test/api/test_api_group_long \
@@ -94,6 +95,8 @@ test_api_test_api_fork_CFLAGS = $(glex_api_cflags)
 test_api_test_api_fork_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_LDADD = $(glex_api_ldadd)
+test_api_test_api_group_ahead_CFLAGS = $(glex_api_cflags)
+test_api_test_api_group_ahead_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_death_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_death_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_gather_CFLAGS = $(glex_api_cflags)

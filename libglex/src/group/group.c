@@ -17,7 +17,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "emulator/abi/shm_layout.h"
+#include "emulator/nic/reduce.h"
 
 #define SLICE_MS       200
 #define DEFAULT_DEGREE 8u
