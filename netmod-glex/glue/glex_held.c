@@ -143,8 +143,7 @@ static uint64_t MPID_nem_glex_cost(const MPIR_Request *req)
 /* Who sent it; NULL: that cannot be told, as for messages between two groups. */
 static MPIDI_VC_t *MPID_nem_glex_sender(const MPIR_Request *req)
 {
-	static const MPIR_Context_id_t kind = MPID_NEM_GLEX_COLL_ID;
-	MPIR_Context_id_t id = req->dev.match.parts.context_id;
+	const int kind = MPID_NEM_GLEX_COLL_ID, id = req->dev.match.parts.context_id;
 	MPIR_Comm *comm = NULL;
 	MPIDI_VC_t *vc;
 
