@@ -529,6 +529,12 @@ glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
  */
 glex_ret_t glex_group_fail(glex_group_t group);
 
+/*
+ * As glex_group_fail, but the others are not told: for who knows that each of them learns it in a way of their own, before
+ * a note of the group's would say that a member had died.  Who does not would wait without end.
+ */
+glex_ret_t glex_group_abandon(glex_group_t group);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

@@ -34,7 +34,7 @@ struct MPID_nem_glex_build {
 	MPIR_Request *req;
 	struct MPID_nem_glex_tree *tree;
 	int ok;
-	struct MPID_nem_glex_member mine, all[];
+	struct MPID_nem_glex_member all[]; /* this rank's, and then those behind it, round */
 };
 
 /* ---- beginning and end ----------------------------------------------------- */
@@ -74,14 +74,25 @@ static void MPID_nem_glex_leaving_add(glex_group_t group)
 	MPID_nem_glex.coll_leaving = leaving;
 }
 
-/* Where it was revoked some may never have begun what others have ended. */
+/*
+ * Where it was revoked some may never have begun what others have ended, and all learn it from MPICH: a group's note could
+ * be there before that, and be taken for a death.
+ */
+static void MPID_nem_glex_tree_fail(struct MPID_nem_glex_tree *tree)
+{
+	if (tree->comm->revoked)
+		glex_group_abandon(tree->group);
+	else
+		glex_group_fail(tree->group);
+}
+
 void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
 {
 	MPID_nem_glex_leaving_close(0);
 	if (!tree->group)
 		return;
 	if (tree->comm->revoked)
-		glex_group_fail(tree->group);
+		MPID_nem_glex_tree_fail(tree);
 	if (glex_group_leave(tree->group) == GLEX_SUCCESS && glex_group_wait(tree->group, 0) == GLEX_NO_MP)
 		MPID_nem_glex_leaving_add(tree->group);
 	else
@@ -97,7 +108,7 @@ void MPID_nem_glex_trees_end(void)
 void MPID_nem_glex_tree_break(struct MPID_nem_glex_tree *tree)
 {
 	if (tree->group)
-		glex_group_fail(tree->group);
+		MPID_nem_glex_tree_fail(tree);
 	tree->is_broken = 1;
 }
 
@@ -212,7 +223,7 @@ static int MPID_nem_glex_build_join(MPIR_Comm *comm, int tag, void *state)
 	cards = MPL_malloc((size_t)n * sizeof(*cards), MPL_MEM_COLL);
 	build->ok = cards != NULL;
 	for (i = 0; i < n && build->ok; i++) {
-		cards[i] = build->all[i].card;
+		cards[(comm->rank + i) % n] = build->all[i].card;
 		build->ok = build->all[i].ok;
 	}
 	build->ok = build->ok && MPID_nem_glex_tree_join(build->tree, cards);
@@ -220,16 +231,36 @@ static int MPID_nem_glex_build_join(MPIR_Comm *comm, int tag, void *state)
 	return MPI_SUCCESS;
 }
 
+/*
+ * Everybody's, as Bruck has it (IEEE TPDS 8(11), 1997), left in the order in which they come.  MPICH's own takes memory that
+ * is not cleared to put them in order: what has failed would leave there what an earlier one was told.
+ */
+static int MPID_nem_glex_build_gather(struct MPID_nem_glex_build *build, MPIR_Comm *comm, MPIR_Sched_t sched)
+{
+	int mpi_errno = MPI_SUCCESS, n = comm->remote_size, have, more;
+	const MPI_Aint size = sizeof(build->all[0]);
+
+	for (have = 1; have < n; have += more) {
+		more = have < n - have ? have : n - have;
+		mpi_errno = MPIR_Sched_send(build->all, more * size, MPID_NEM_GLEX_BYTE, (comm->rank + n - have) % n,
+					    comm, sched);
+		MPIR_ERR_CHECK(mpi_errno);
+		mpi_errno = MPIR_Sched_recv(&build->all[have], more * size, MPID_NEM_GLEX_BYTE,
+					    (comm->rank + have) % n, comm, sched);
+		MPIR_ERR_CHECK(mpi_errno);
+		mpi_errno = MPIR_Sched_barrier(sched);
+		MPIR_ERR_CHECK(mpi_errno);
+	}
+fn_fail:
+	return mpi_errno;
+}
+
 static int MPID_nem_glex_build_sched(struct MPID_nem_glex_build *build, MPIR_Comm *comm, MPIR_Sched_t *sched_p)
 {
-	const int size = sizeof(build->mine);
 	int mpi_errno = MPID_nem_glex_sched_new(sched_p);
 
 	MPIR_ERR_CHECK(mpi_errno);
-	mpi_errno = MPIR_Iallgather_intra_sched_auto(&build->mine, size, MPID_NEM_GLEX_BYTE, build->all, size,
-						     MPID_NEM_GLEX_BYTE, comm, *sched_p);
-	MPIR_ERR_CHECK(mpi_errno);
-	mpi_errno = MPIR_Sched_barrier(*sched_p);
+	mpi_errno = MPID_nem_glex_build_gather(build, comm, *sched_p);
 	MPIR_ERR_CHECK(mpi_errno);
 	mpi_errno = MPIR_Sched_cb(MPID_nem_glex_build_join, build, *sched_p);
 	MPIR_ERR_CHECK(mpi_errno);
@@ -283,7 +314,7 @@ int MPID_nem_glex_tree_build(struct MPID_nem_glex_tree *tree)
 	tree->build = build = MPL_calloc(1, size, MPL_MEM_COLL);
 	MPIR_ERR_CHKANDJUMP(!build, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	build->tree = tree;
-	build->mine.ok = MPID_nem_glex_is_worth_it(comm) && MPID_nem_glex_tree_open(tree, &build->mine.card);
+	build->all[0].ok = MPID_nem_glex_is_worth_it(comm) && MPID_nem_glex_tree_open(tree, &build->all[0].card);
 	mpi_errno = MPID_nem_glex_build_sched(build, comm, &sched);
 	MPIR_ERR_CHECK(mpi_errno);
 	mpi_errno = MPIR_Sched_start(sched, comm, &build->req);

@@ -531,6 +531,38 @@ START_TEST(fail__one_member__all_others_learn_it)
 }
 END_TEST
 
+/* One leaves in the middle, and tells nobody: each has to do the same. */
+static void abandoning_member(int fd, void *arg)
+{
+	const struct death *death = arg;
+	const struct crowd *c = &death->crowd;
+
+	RETURNS(glex_group_abandon(NULL), GLEX_INVALID_PARAM);
+	meet_all(fd, c);
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	if (c->me != death->doomed) {
+		OK(glex_group_barrier(group));
+		RETURNS(glex_group_wait(group, 2000), GLEX_NO_MP); /* longer than a death takes to be learnt */
+	}
+	OK(glex_group_abandon(group));
+	OK(glex_group_abandon(group));
+	RETURNS(glex_group_barrier(group), GLEX_SYS_ERR);
+	close_group();
+}
+
+START_TEST(abandon__one_member__others_are_not_told)
+{
+	struct death death = deaths[_i];
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start_all(&death.crowd, peer, abandoning_member, &death);
+	for (i = 0; i < death.crowd.n; i++)
+		peer_join(&peer[i]);
+}
+END_TEST
+
 static glex_group_t meet_other(int fd, const struct crowd *c, struct glex_group_card card[2])
 {
 	glex_group_t two;
@@ -744,6 +776,7 @@ int main(void)
 	tcase_add_loop_test(tc, group__a_member_dies__all_others_learn_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
 	tcase_add_loop_test(tc, fail__one_member__all_others_learn_it, 0, (int)(sizeof(deaths) / sizeof(deaths[0])));
+	tcase_add_loop_test(tc, abandon__one_member__others_are_not_told, 0, 3);
 	tcase_add_loop_test(tc, fail__to_who_has_left__is_not_for_who_has_its_endpoints_now, 0, 2);
 	tcase_add_test(tc, fail__others_begin_something_meanwhile__no_gate_of_another_group_opens);
 	tcase_add_test(tc, wait__a_packet_from_elsewhere__is_no_result);

@@ -318,15 +318,20 @@ glex_ret_t glex_group_leave(glex_group_t group)
 
 /* ---- waiting -------------------------------------------------------------------- */
 
+static void give_up(struct glex_group *group)
+{
+	group->is_broken = true;
+	if (group->is_longer)
+		group->longer->give_up(group);
+}
+
 static glex_ret_t tell_broken(struct glex_group *group)
 {
 	struct glexi_head head;
 	struct glex_imm_mp_req req = {.data = &head, .len = sizeof(head)};
 	uint32_t i;
 
-	group->is_broken = true;
-	if (group->is_longer)
-		group->longer->give_up(group);
+	give_up(group);
 	for (i = 0; i < group->neighbours; i++) {
 		head.key = group->near[i].key;
 		req.rmt_ep_addr = group->near[i].up;
@@ -341,6 +346,15 @@ glex_ret_t glex_group_fail(glex_group_t group)
 		return GLEX_INVALID_PARAM;
 	if (!group->is_broken)
 		tell_broken(group);
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_group_abandon(glex_group_t group)
+{
+	if (!group || !group->near)
+		return GLEX_INVALID_PARAM;
+	if (!group->is_broken)
+		give_up(group);
 	return GLEX_SUCCESS;
 }
 
