@@ -245,8 +245,8 @@ static int MPID_nem_glex_build_gather(struct MPID_nem_glex_build *build, MPIR_Co
 		mpi_errno = MPIR_Sched_send(build->all, more * size, MPID_NEM_GLEX_BYTE, (comm->rank + n - have) % n,
 					    comm, sched);
 		MPIR_ERR_CHECK(mpi_errno);
-		mpi_errno = MPIR_Sched_recv(&build->all[have], more * size, MPID_NEM_GLEX_BYTE,
-					    (comm->rank + have) % n, comm, sched);
+		mpi_errno = MPIR_Sched_recv(&build->all[have], more * size, MPID_NEM_GLEX_BYTE, (comm->rank + have) % n,
+					    comm, sched);
 		MPIR_ERR_CHECK(mpi_errno);
 		mpi_errno = MPIR_Sched_barrier(sched);
 		MPIR_ERR_CHECK(mpi_errno);

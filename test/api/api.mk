@@ -12,6 +12,7 @@ glex_api_stories = \
 	test/integ/30_kill_glexd.sh \
 	test/integ/35_stale_path.sh \
 	test/integ/36_idle.sh \
+	test/integ/37_numa.sh \
 	test/integ/40_leftovers.sh \
 	test/integ/45_without_locks.sh \
 	test/integ/50_refusals.sh \
@@ -60,6 +61,7 @@ glex_api_tests = \
 	test/api/test_api_post \
 	test/api/test_api_reorder \
 	test/api/test_api_share \
+	test/api/test_api_small \
 	test/api/test_api_rcache \
 	test/api/test_api_rcache_gone \
 	test/api/test_api_threads \
@@ -125,6 +127,8 @@ test_api_test_api_reorder_CFLAGS = $(glex_api_cflags)
 test_api_test_api_reorder_LDADD = $(glex_api_ldadd)
 test_api_test_api_post_CFLAGS = $(glex_api_cflags)
 test_api_test_api_post_LDADD = $(glex_api_ldadd)
+test_api_test_api_small_CFLAGS = $(glex_api_cflags)
+test_api_test_api_small_LDADD = $(glex_api_ldadd)
 test_api_test_api_share_CFLAGS = $(glex_api_cflags)
 test_api_test_api_share_LDADD = $(glex_api_ldadd)
 EXTRA_DIST += test/api/rcache_bench.h test/api/adopt.h test/api/group.h

@@ -13,10 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "test/lib/seccomp.h"
 #include "test/lib/side.h"
 
 #define RW	 (GLEX_MEM_READ | GLEX_MEM_WRITE)
@@ -671,69 +669,6 @@ START_TEST(threads__several_post_and_several_poll_one_endpoint__each_mp_once)
 }
 END_TEST
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they make system calls of their own */
-
-/* ---- what the small path costs ------------------------------------------------------- */
-
-#define ROUNDS 3000
-
-/* A packet, a PUT with an event and one without, a GET, polls of empty queues: all of it to and from the own endpoint. */
-static bool small_round(struct side *side, struct glex_imm_mp_req *mp, struct glex_imm_rdma_req *imm,
-			struct glex_rdma_req *rdma)
-{
-	glex_ep_addr_t from;
-	glex_event_t *event;
-	uint32_t len;
-	void *data;
-
-	if (glex_send_imm_mp(side->ep, mp, NULL) != GLEX_SUCCESS ||
-	    glex_probe_first_mp(side->ep, 0, &from, &data, &len) != GLEX_SUCCESS ||
-	    glex_discard_probed_mp(side->ep) != GLEX_SUCCESS)
-		return false;
-	if (glex_imm_rdma(side->ep, imm, NULL) != GLEX_SUCCESS ||
-	    glex_probe_first_event(side->ep, 0, &event) != GLEX_SUCCESS ||
-	    glex_discard_probed_event(side->ep) != GLEX_SUCCESS)
-		return false;
-	rdma->type = rdma->type == GLEX_RDMA_TYPE_PUT ? GLEX_RDMA_TYPE_GET : GLEX_RDMA_TYPE_PUT;
-	return glex_rdma(side->ep, rdma, NULL) == GLEX_SUCCESS &&
-	       glex_probe_first_mp(side->ep, 0, &from, &data, &len) == GLEX_NO_MP &&
-	       glex_probe_first_event(side->ep, 0, &event) == GLEX_NO_EVENT;
-}
-
-/* _i: 1 in a program that has said that it has one thread */
-START_TEST(post__small_requests_and_empty_polls__no_system_call)
-{
-	struct glex_imm_mp_req mp = {.len = 8, .data = "payload"};
-	struct glex_imm_rdma_req imm = {.len = 8, .data = "payload", .flag = GLEX_FLAG_REMOTE_EVT};
-	struct glex_rdma_req rdma;
-	struct side side;
-	int status, ok = 1;
-	pid_t child = fork();
-
-	ck_assert_int_ge(child, 0);
-	if (child == 0) {
-		glex_single_threaded = _i;
-		side_open(&side, GLEX_EP_TYPE_FAST, 4096, true);
-		mp.rmt_ep_addr = imm.rmt_ep_addr = side.card.addr;
-		imm.rmt_mh = side.card.mh;
-		imm.rmt_key = side.card.key;
-		imm.rmt_evt.cookie_1 = 1;
-		rdma = rdma_between(&side, &side.card, GLEX_RDMA_TYPE_PUT, 0, 64);
-		for (int i = 0; i < 100; i++) /* what is found out at first contact */
-			ok &= small_round(&side, &mp, &imm, &rdma);
-		if (forbid_all() < 0)
-			_exit(2);
-		for (int i = 0; i < ROUNDS; i++)
-			ok &= small_round(&side, &mp, &imm, &rdma);
-		_exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_msg(status == 0, "ended with status %#x; %#x is that of a system call", status, SIGSYS);
-}
-END_TEST
-
-#endif
-
 int main(void)
 {
 	Suite *suite = suite_create("post");
@@ -756,9 +691,6 @@ int main(void)
 	tcase_add_loop_test(tc, rdma__length_0__only_the_events, 0, KINDS);
 	tcase_add_loop_test(tc, post__garbage_in_unselected_fields__ignored, 0, KINDS);
 	tcase_add_loop_test(tc, threads__several_post_and_several_poll_one_endpoint__each_mp_once, 0, 3);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	tcase_add_loop_test(tc, post__small_requests_and_empty_polls__no_system_call, 0, 2);
-#endif
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }
