@@ -40,6 +40,8 @@ static void forget_earlier(struct deaths *deaths)
 {
 	uint32_t i, n = 0;
 
+	if (!deaths->n)
+		return; /* there is no array yet */
 	qsort(deaths->of, deaths->n, sizeof(deaths->of[0]), by_address);
 	for (i = 0; i < deaths->n; i++)
 		if (i + 1 == deaths->n || deaths->of[i + 1].addr != deaths->of[i].addr)

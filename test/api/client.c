@@ -282,8 +282,7 @@ static char *private_memory(glex_mem_handle_t *mh)
 static int target(void)
 {
 	glex_mem_handle_t mh;
-	const char *mem;
-	char byte;
+	char *mem, byte;
 
 	open_as(GLEX_EP_TYPE_FAST);
 	mem = private_memory(&mh);
@@ -293,6 +292,7 @@ static int target(void)
 		;
 	printf("%.6s\n", mem);
 	close_all();
+	free(mem);
 	return EXIT_SUCCESS;
 }
 
@@ -312,6 +312,7 @@ static int put(const char *to, const char *mh)
 	TRY(glex_poll_error_req(ep, &num, &err));
 	printf("%s\n", num ? glex_error_req_status_str(err.status) : "no error");
 	close_all();
+	free(mem);
 	return EXIT_SUCCESS;
 }
 

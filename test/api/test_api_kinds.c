@@ -289,6 +289,7 @@ START_TEST(normal__glexd_stopped_with_requests_queued__destroyed_all_the_same)
 	OK(glex_destroy_ep(side.ep));
 	ck_assert_int_lt(now_ns() - start, INT64_C(60000000000)); /* eleven seconds of its own */
 	OK(glex_close_device(side.dev));
+	free(side.buf);
 	glexd_go_on();
 }
 END_TEST

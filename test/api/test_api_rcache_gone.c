@@ -225,9 +225,16 @@ static void *user(void *arg)
 /* The program's: of an allocator, say, which unmaps with it held, and which others want for what they do to the cache. */
 static pthread_mutex_t allocator = PTHREAD_MUTEX_INITIALIZER;
 
+/* A sanitizer writes down each page of what is allocated. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LOCKED_ROUNDS 50
+#else
+#define LOCKED_ROUNDS 500
+#endif
+
 static void malloc_and_free(void)
 {
-	void *block = malloc(64u << 20);
+	void *block = malloc(33u << 20); /* more than malloc ever keeps */
 
 	__asm__ __volatile__("" : "+r"(block)); /* or the compiler would spare both */
 	free(block);
@@ -237,7 +244,7 @@ static void *locked_unmapper(void *arg)
 {
 	struct crowd *crowd = arg;
 
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; i < LOCKED_ROUNDS; i++) {
 		pthread_mutex_lock(&allocator);
 		unmap(crowd->monitor, crowd->mem, 8 * page);
 		map_at(crowd->mem, 8 * page, 1);
