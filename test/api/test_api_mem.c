@@ -239,12 +239,18 @@ START_TEST(register_mem__table_full__no_mem_resource_and_recovers)
 	static glex_mem_handle_t mh[UNITS];
 	glex_mem_handle_t more = {.v = 7};
 	struct side side;
+	char text[80];
 	int i;
 
+	log_begin();
 	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
 	for (i = 0; i < UNITS; i++)
 		OK(glex_register_mem(side.ep, static_memory, 1 + (unsigned)i % 100, RW, &mh[i]));
-	RETURNS(glex_register_mem(side.ep, static_memory, 1, RW, &more), GLEX_NO_MEM_RESOURCE);
+	RETURNS(glex_register_mem(side.ep, static_memory, 2, RW, &more), GLEX_NO_MEM_RESOURCE);
+	snprintf(text, sizeof(text), "(GLEX_NO_MEM_RESOURCE): the memory table of NIC %u is full",
+		 (unsigned)side.card.addr.s.nic_id);
+	ck_assert(is_logged("registering 2 bytes failed") && is_logged(text) && is_logged("deregister some"));
+	log_end();
 	ck_assert_uint_eq(more.v, 7);
 	OK(glex_deregister_mem(side.ep, mh[1234]));
 	OK(glex_register_mem(side.ep, static_memory, 1, RW, &mh[1234]));

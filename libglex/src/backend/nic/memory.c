@@ -237,11 +237,11 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 	if (!full)
 		return GLEX_SYS_ERR;
 	if (!(flag & GLEXI_MEM_TRIAL))
-		glexi_warn_once(dev->welcome.nic_id,
-				"the memory table of NIC %u is full: %u regions; deregister some, or spread processes "
-				"over more "
-				"nodes (GLEX_PPN, GLEX_NODE)",
-				dev->welcome.nic_id, EMU_MMT_UNITS);
+		glexi_warn_once(
+			dev->welcome.nic_id,
+			"registering %llu bytes failed (GLEX_NO_MEM_RESOURCE): the memory table of NIC %u is full, "
+			"%u regions; deregister some, or spread processes over more nodes (GLEX_PPN, GLEX_NODE)",
+			(unsigned long long)len, dev->welcome.nic_id, EMU_MMT_UNITS);
 	return GLEX_NO_MEM_RESOURCE;
 }
 

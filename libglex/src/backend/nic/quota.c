@@ -30,19 +30,29 @@ static void sub(_Atomic uint64_t *n, uint64_t less)
 	atomic_fetch_sub_explicit(n, less, memory_order_relaxed); /* relaxed: a number */
 }
 
+/* As many as the table has, and who finds it full says so: these could not be raised. */
+static bool has_regions(uint64_t regions)
+{
+	uint64_t most = glexi_cfg()->max_regions;
+
+	return regions <= most || most >= EMU_MMT_UNITS;
+}
+
 /* What is said of it. */
 static void refuse(uint64_t regions, uint64_t bytes, uint64_t locked)
 {
 	const struct glexi_cfg *cfg = glexi_cfg();
 
-	if (regions > cfg->max_regions)
+	if (!has_regions(regions))
 		glexi_warn_once(0,
-				"%llu regions are registered, and GLEX_MAX_REGIONS allows no more; deregister some, "
-				"or raise it",
-				(unsigned long long)cfg->max_regions);
+				"registering %llu KiB failed (GLEX_NO_MEM_RESOURCE): %llu regions are registered, and "
+				"GLEX_MAX_REGIONS allows no more; deregister some, or raise it",
+				(unsigned long long)bytes / 1024, (unsigned long long)cfg->max_regions);
 	else
 		glexi_warn_once(1,
-				"registering %llu KiB would make %llu KiB, and GLEX_MAX_LOCKED allows %llu KiB; "
+				"registering %llu KiB failed (GLEX_NO_MEM_RESOURCE): it would make %llu KiB, and "
+				"GLEX_MAX_LOCKED "
+				"allows %llu KiB; "
 				"deregister some memory, or raise it",
 				(unsigned long long)bytes / 1024, (unsigned long long)locked / 1024,
 				(unsigned long long)cfg->max_locked / 1024);
@@ -55,7 +65,7 @@ bool nic_quota_take(struct nic_ep *nep, const void *addr, uint64_t len, bool tri
 	uint64_t bytes = span((uintptr_t)addr, len);
 	uint64_t regions = add(&all->regions, 1), locked = add(&all->bytes, bytes);
 
-	if (regions <= cfg->max_regions && (!cfg->max_locked || locked <= cfg->max_locked)) {
+	if (has_regions(regions) && (!cfg->max_locked || locked <= cfg->max_locked)) {
 		add(&nep->quota.regions, 1);
 		add(&nep->quota.bytes, bytes);
 		return true;
