@@ -35,19 +35,46 @@
 #define MAX_PROCESSES 64
 #define DEGREE	      3
 
-/* The body of process me of n.  ready and go are pipes that hold everybody until all cards are there. */
-static int member(uint32_t me, uint32_t n, struct glex_group_card *cards, int ready, int go)
+/* Where all are waited for, once: pipes to and from who lets them go on. */
+struct meeting {
+	int ready[2], go[2];
+};
+
+static void meet(const struct meeting *at)
+{
+	char byte = 0;
+
+	if (write(at->ready[1], &byte, 1) != 1 || close(at->ready[1]) || read(at->go[0], &byte, 1) != 1)
+		exit(1);
+}
+
+/* The other side of meet.  False: somebody has died, and with it the last end of the pipe. */
+static int let_all_meet(uint32_t n, const struct meeting *at)
+{
+	char byte;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (read(at->ready[0], &byte, 1) != 1)
+			return 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (write(at->go[1], "", 1) != 1)
+			return 0;
+	return 1;
+}
+
+/* The body of process me of n. */
+static int member(uint32_t me, uint32_t n, struct glex_group_card *cards, const struct meeting at[2])
 {
 	union glex_coll_data_loc sum[2];
 	glex_device_handle_t dev;
 	glex_group_t group;
-	char byte = 0, text[64] = "";
+	char text[64] = "";
 
 	CHECK(glex_open_device(0, &dev));
 	CHECK(glex_group_open(dev, GLEX_EP_TYPE_EMULATE, &group, &cards[me]));
-	if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1)
-		return 1;
+	meet(&at[0]); /* all cards are there */
 	CHECK(glex_group_join(group, cards, n, me, GLEX_GROUP_KARY, DEGREE));
+	meet(&at[1]); /* all have joined, so anybody may begin */
 
 	/* Two values in one reduction: up to six go at once. */
 	memset(sum, 0, sizeof(sum));
@@ -72,15 +99,15 @@ int main(int argc, char **argv)
 {
 	uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 6;
 	struct glex_group_card *cards;
-	int ready[2], go[2], right = 1, status;
-	char byte;
+	struct meeting at[2];
+	int right = 1, status;
 
 	if (n < 1 || n > MAX_PROCESSES) {
 		fprintf(stderr, "usage: 06_group [1..%d]\n", MAX_PROCESSES);
 		return 1;
 	}
 	cards = mmap(NULL, n * sizeof(*cards), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (cards == MAP_FAILED || pipe(ready) || pipe(go)) {
+	if (cards == MAP_FAILED || pipe(at[0].ready) || pipe(at[0].go) || pipe(at[1].ready) || pipe(at[1].go)) {
 		perror("cannot prepare the group");
 		return 1;
 	}
@@ -88,21 +115,18 @@ int main(int argc, char **argv)
 		pid_t pid = fork();
 
 		if (pid == 0) {
-			close(ready[0]);
-			close(go[1]);
-			return member(me, n, cards, ready[1], go[0]);
+			close(at[0].go[1]);
+			close(at[1].go[1]);
+			return member(me, n, cards, at);
 		}
 		if (pid < 0)
 			right = 0;
 	}
-	close(ready[1]);
-	close(go[0]);
-	/* All are ready, or one died and its end of the pipe closes. */
-	for (uint32_t i = 0; i < n && right; i++)
-		right = read(ready[0], &byte, 1) == 1;
-	for (uint32_t i = 0; i < n && right; i++)
-		right = write(go[1], "", 1) == 1;
-	close(go[1]);
+	for (int i = 0; i < 2; i++) {
+		close(at[i].ready[1]);
+		right = right && let_all_meet(n, &at[i]);
+		close(at[i].go[1]); /* who waits there ends */
+	}
 	while (wait(&status) > 0)
 		right = right && status == 0;
 	printf("%s\n", right ? "ok" : "FAILED");
