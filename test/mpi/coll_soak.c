@@ -23,6 +23,7 @@
 
 #define THREADS 8
 #define RANKS	64
+#define PART	2048 /* bytes that are fetched from the sender's blocks */
 #define GROWTH	1024 /* KiB: who broadcasts on a tree for the first time maps another endpoint of its root's */
 
 static _Atomic uint64_t (*come)[RANKS]; /* [thread][rank]: the call it has come to, from 1 */
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
 {
 	int threads = argc > 4 ? atoi(argv[4]) : 1, provided, fd, t;
 	struct worker worker[THREADS];
-	char mine[RANKS] = {0}, all[RANKS];
+	static char mine[RANKS * PART], all[RANKS * PART];
 	long before, after;
 
 	if (argc < 4 || threads < 1 || threads > THREADS) {
@@ -164,7 +165,9 @@ int main(int argc, char **argv)
 		worker[t].index = t;
 		MPI_Comm_dup(MPI_COMM_WORLD, &worker[t].comm);
 	}
-	MPI_Alltoall(mine, 1, MPI_CHAR, all, 1, MPI_CHAR, MPI_COMM_WORLD); /* all map all others' endpoints */
+	/* All map all others' endpoints, and their blocks, where a peer that is silent for long is looked for. */
+	MPI_Alltoall(mine, 1, MPI_CHAR, all, 1, MPI_CHAR, MPI_COMM_WORLD);
+	MPI_Alltoall(mine, PART, MPI_CHAR, all, PART, MPI_CHAR, MPI_COMM_WORLD);
 	calls = strtoull(argv[2], NULL, 0) / 10;
 	all_work(worker, threads);
 	before = resident();
