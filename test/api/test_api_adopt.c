@@ -4,6 +4,7 @@
  * when not, that nobody notices but by the speed, and that it behaves as private
  * memory does when the program unmaps, moves or forks it.
  */
+#include <linux/aio_abi.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -111,6 +112,46 @@ START_TEST(adopt__another_thread_runs__stays_private_unless_it_can_be_made_to_wa
 	make_hot(&side, base, LEN);
 	ck_assert_int_eq(is_shared(base), _i);
 	sleeper_end(&sleeper);
+	side_close(&side);
+}
+END_TEST
+
+/*
+ * _i: 0 an io_uring, 1 a context of asynchronous I/O.  The kernel makes nobody wait, so nothing tells whether what it
+ * does in the background is meant for these pages.
+ */
+START_TEST(adopt__kernel_could_write_in_the_background__stays_private_until_it_cannot)
+{
+	unsigned char *base = pages(LEN), *elsewhere = pages(PAGE);
+	glex_mem_handle_t mh;
+	aio_context_t ctx = 0;
+	struct side side;
+	int ring = -1, i;
+
+	log_begin();
+	ck_assert_int_eq(forbid_userfaultfd(), 0);
+	open_adopting(&side, "always");
+	fill(base, LEN, 8);
+	if (_i == 0)
+		ring = pin_page(elsewhere);
+	if (_i == 0 ? ring < 0 : syscall(SYS_io_setup, 1, &ctx) != 0) {
+		skipped("adopt__kernel_could_write", "no io_uring, or no asynchronous I/O, can be had");
+	} else {
+		OK(glex_deregister_mem(side.ep, make_hot(&side, base, LEN)));
+		ck_assert(!is_shared(base + LEN / 2));
+		ck_assert(is_logged("asynchronous input of the program could write to it"));
+		if (_i == 0)
+			close(ring);
+		else
+			syscall(SYS_io_destroy, ctx);
+	}
+	for (i = 0; i < 8; i++) {
+		OK(glex_register_mem(side.ep, base, LEN, RW, &mh));
+		OK(glex_deregister_mem(side.ep, mh));
+	}
+	ck_assert(is_shared(base + LEN / 2));
+	expect_filled(base, LEN, 8);
+	log_end();
 	side_close(&side);
 }
 END_TEST
@@ -596,6 +637,7 @@ int main(void)
 	}
 	tcase_add_loop_test(tc, adopt__another_thread_runs__stays_private_unless_it_can_be_made_to_wait, 0, 2);
 	tcase_add_test(tc, adopt__pages_are_pinned__stays_private_and_nothing_is_lost);
+	tcase_add_loop_test(tc, adopt__kernel_could_write_in_the_background__stays_private_until_it_cannot, 0, 2);
 	tcase_add_loop_test(tc, adopt__special_memory__stays_as_it_is, 0, SPECIALS);
 	tcase_add_test(tc, adopt__never_written_pages__stay_without_memory);
 	tcase_add_test(tc, adopt__unmapped_and_mapped_again__peer_sees_the_new_memory);

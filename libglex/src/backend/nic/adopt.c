@@ -11,7 +11,8 @@
  * I1  no region of this process over these pages is open to writers of a peer, or
  *     belongs to an endpoint for which the engine has something left to do: it may
  *     be a GET into them, for which a region need not be open to anybody;
- * I2  the process has no other thread.
+ * I2  the process has no other thread, and nothing by which the system could be asked to write
+ *     behind its back: no io_uring, no context of asynchronous I/O.
  *
  * And always:
  *
@@ -26,6 +27,7 @@
  */
 #include "backend/nic/nic.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -54,6 +56,51 @@ static bool has_other_threads(void)
 	struct stat st;
 
 	return stat("/proc/self/task", &st) < 0 || st.st_nlink != 3; /* itself, its parent, one thread */
+}
+
+static bool is_ring(int dir, const char *name)
+{
+	char target[64];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+
+	target[n > 0 ? n : 0] = '\0';
+	return strstr(target, "[io_uring]") != NULL;
+}
+
+/* An io_uring that need not be mapped.  Without opendir, which allocates: the caller holds locks. */
+static bool has_ring(void)
+{
+	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool found = dir < 0; /* it cannot be told */
+	_Alignas(struct dirent64) char buf[1024];
+	const struct dirent64 *entry;
+	ssize_t at, n = 0;
+
+	while (!found && (n = getdents64(dir, buf, sizeof(buf))) > 0)
+		for (at = 0; at < n; at += entry->d_reclen) {
+			entry = (const struct dirent64 *)(const void *)(buf + at);
+			found |= is_ring(dir, entry->d_name);
+		}
+	if (dir >= 0)
+		close(dir);
+	return found || n < 0;
+}
+
+/* I2, the second half.  A context of asynchronous I/O has a mapping of this name as long as it lives. */
+static bool may_write_in_background(void)
+{
+	struct nic_vma_walk walk;
+	struct nic_vma vma;
+	int fd = nic_vma_open();
+	bool found = fd < 0;
+
+	if (fd >= 0) {
+		nic_vma_walk(&walk, fd);
+		while (!found && nic_vma_next(&walk, &vma))
+			found = strstr(vma.name, "[aio]") || strstr(vma.name, "[io_uring]");
+		close(fd);
+	}
+	return found || has_ring();
 }
 
 /* The engine has not executed all that was posted on this endpoint.  Without ep_lock: nobody else is there, I2. */
@@ -365,6 +412,8 @@ static const char *hindrance(struct nic_device *dev, uint64_t addr, uint64_t end
 		return again ? "other threads run, and parts of it were adopted apart" : why_not_take;
 	if (!can_take && is_in_use(dev, addr, end, again))
 		return "a region over it is in use, or open to writers";
+	if (!can_take && may_write_in_background())
+		return "asynchronous input of the program could write to it meanwhile";
 	return is_even(addr, end, threads) ? NULL : "it is locked, or special in another way";
 }
 
