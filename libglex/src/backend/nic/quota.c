@@ -50,10 +50,8 @@ static void refuse(uint64_t regions, uint64_t bytes, uint64_t locked)
 				(unsigned long long)bytes / 1024, (unsigned long long)cfg->max_regions);
 	else
 		glexi_warn_once(1,
-				"registering %llu KiB failed (GLEX_NO_MEM_RESOURCE): it would make %llu KiB, and "
-				"GLEX_MAX_LOCKED "
-				"allows %llu KiB; "
-				"deregister some memory, or raise it",
+				"registering %llu KiB failed (GLEX_NO_MEM_RESOURCE): it would make %llu KiB, "
+				"and GLEX_MAX_LOCKED allows %llu KiB; deregister some memory, or raise it",
 				(unsigned long long)bytes / 1024, (unsigned long long)locked / 1024,
 				(unsigned long long)cfg->max_locked / 1024);
 }
