@@ -241,8 +241,8 @@ static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc *units, ui
 	return begin(group, GLEXI_REDUCE, data, len);
 }
 
-glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units, uint32_t count,
-			     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
+/* Whether one that ends at root, or is begun for all, may begin; then that is what it will be. */
+static glex_ret_t may_end_at(struct glex_group *group, uint32_t root, bool to_all)
 {
 	glex_ret_t ret = glexi_group_may_begin(group);
 
@@ -251,20 +251,24 @@ glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_
 	if (root >= group->n)
 		return GLEX_INVALID_PARAM;
 	group->root = root;
-	group->to_all = false;
-	return reduce(group, units, count, bits, op);
+	group->to_all = to_all;
+	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units, uint32_t count,
+			     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
+{
+	glex_ret_t ret = may_end_at(group, root, false);
+
+	return ret == GLEX_SUCCESS ? reduce(group, units, count, bits, op) : ret;
 }
 
 glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
 				enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
 {
-	glex_ret_t ret = glexi_group_may_begin(group);
+	glex_ret_t ret = may_end_at(group, 0, true);
 
-	if (ret != GLEX_SUCCESS)
-		return ret;
-	group->root = 0;
-	group->to_all = true;
-	return reduce(group, units, count, bits, op);
+	return ret == GLEX_SUCCESS ? reduce(group, units, count, bits, op) : ret;
 }
 
 static glex_ret_t gather(glex_group_t group, const void *data, void *all, uint32_t len)
@@ -281,26 +285,16 @@ static glex_ret_t gather(glex_group_t group, const void *data, void *all, uint32
 
 glex_ret_t glex_group_gather(glex_group_t group, uint32_t root, const void *data, void *all, uint32_t len)
 {
-	glex_ret_t ret = glexi_group_may_begin(group);
+	glex_ret_t ret = may_end_at(group, root, false);
 
-	if (ret != GLEX_SUCCESS)
-		return ret;
-	if (root >= group->n)
-		return GLEX_INVALID_PARAM;
-	group->root = root;
-	group->to_all = false;
-	return gather(group, data, all, len);
+	return ret == GLEX_SUCCESS ? gather(group, data, all, len) : ret;
 }
 
 glex_ret_t glex_group_allgather(glex_group_t group, const void *data, void *all, uint32_t len)
 {
-	glex_ret_t ret = glexi_group_may_begin(group);
+	glex_ret_t ret = may_end_at(group, 0, true);
 
-	if (ret != GLEX_SUCCESS)
-		return ret;
-	group->root = 0;
-	group->to_all = true;
-	return gather(group, data, all, len);
+	return ret == GLEX_SUCCESS ? gather(group, data, all, len) : ret;
 }
 
 /* Without a tree who has ended a collective is not needed for it any more. */

@@ -67,7 +67,7 @@ static bool is_ring(int dir, const char *name)
 	return strstr(target, "[io_uring]") != NULL;
 }
 
-/* An io_uring that need not be mapped.  Without opendir, which allocates: the caller holds locks. */
+/* An io_uring that need not be mapped.  Without opendir, whose memory comes and goes: such changes are reported to who adopts. */
 static bool has_ring(void)
 {
 	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
