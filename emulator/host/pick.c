@@ -26,10 +26,10 @@ static uint64_t look(enum emu_copier copier, unsigned char *dst, const unsigned 
 	uint32_t copies = len < LOOK_BYTES ? LOOK_BYTES / len : 1;
 	uint64_t start;
 
-	emu_copier_run(copier, dst, src, len); /* warm */
+	emu_copy_run(copier, dst, src, len); /* warm */
 	start = emu_now_ns();
-	for (uint32_t i = 0; i < copies; i++) {
-		emu_copier_run(copier, dst, src, len);
+	for (uint32_t i = 1; i <= copies; i++) {
+		emu_copy_run(emu_copy_turned(copier, len, i), dst, src, len);
 		__asm__ volatile("" : : "r"(dst) : "memory"); /* the next copy does not make this one needless */
 	}
 	return emu_now_ns() - start;

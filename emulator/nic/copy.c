@@ -8,6 +8,9 @@
  * they do not wait for stores that only look as if they met (equal low twelve bits).
  * What is aligned and of a round length has few turns and hardly a branch: where
  * another thread has half of the processor, a copy of some KiB waits for those too.
+ * From the back they take the same groups in the other order, but for the last: the
+ * last word stays behind all others, and its line, which somebody may be polling, is
+ * touched once.
  * No state; what the processor has is looked up at each call, or once by who keeps
  * the ways (emu_copy_ways), for the picks come from another process.
  */
@@ -120,6 +123,20 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 		src += sizeof(vec);                                                                                    \
 	} while (0)
 
+/* count groups of n vectors, each by COPY, the last of them first. */
+#define COPY_BACK(vec, n, COPY, count)                                                                                 \
+	do {                                                                                                           \
+		const uint64_t group_ = (n) * sizeof(vec), all_ = (count)*group_;                                      \
+                                                                                                                       \
+		dst += all_, src += all_;                                                                              \
+		for (uint64_t i_ = (count); i_ > 0; i_--) {                                                            \
+			dst -= group_, src -= group_;                                                                  \
+			COPY(vec);                                                                                     \
+			dst -= group_, src -= group_;                                                                  \
+		}                                                                                                      \
+		dst += all_, src += all_;                                                                              \
+	} while (0)
+
 #define VECTOR_COPY(name, isa, vec)                                                                                    \
 	__attribute__((target(isa), aligned(64))) static int name(unsigned char *dst, const unsigned char *src,        \
 								  uint64_t len)                                        \
@@ -138,6 +155,27 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 		for (dst += skip, src += skip, len -= skip; len >= 4 * v; len -= 4 * v)                                \
 			COPY4(vec);                                                                                    \
 		for (; len >= v; len -= v)                                                                             \
+			COPY1(vec);                                                                                    \
+		copy_rest(dst, src, len);                                                                              \
+		return 0;                                                                                              \
+	}                                                                                                              \
+                                                                                                                       \
+	__attribute__((target(isa), aligned(64))) static int name##_back(unsigned char *dst, const unsigned char *src, \
+									 uint64_t len)                                 \
+	{                                                                                                              \
+		const uint64_t v = sizeof(vec), skip = v - (uintptr_t)dst % v;                                         \
+                                                                                                                       \
+		if (((uintptr_t)dst % v | len % (8 * v)) == 0) {                                                       \
+			COPY_BACK(vec, 8, COPY8, len / (8 * v) - 1);                                                   \
+			COPY7(vec);                                                                                    \
+			copy_rest(dst, src, v - 8);                                                                    \
+			return 0;                                                                                      \
+		}                                                                                                      \
+		STORE(vec, 0, LOAD(vec, 0));                                                                           \
+		len -= 8;                                                                                              \
+		dst += skip, src += skip, len -= skip;                                                                 \
+		COPY_BACK(vec, 4, COPY4, len / (4 * v));                                                               \
+		for (len %= 4 * v; len >= v; len -= v)                                                                 \
 			COPY1(vec);                                                                                    \
 		copy_rest(dst, src, len);                                                                              \
 		return 0;                                                                                              \
@@ -193,15 +231,16 @@ bool emu_copier_works(enum emu_copier copier)
 	}
 }
 
-static emu_copy_way *way_of(enum emu_copier copier)
+static emu_copy_way *way_of(uint32_t way)
 {
-	bool usable = emu_copier_works(copier) && !POLLED_MAX;
+	enum emu_copier copier = (enum emu_copier)(way & ~EMU_COPY_BACK);
+	bool usable = emu_copier_works(copier) && !POLLED_MAX, back = way & EMU_COPY_BACK;
 
 	switch (copier) {
 	case EMU_COPIER_AVX512:
-		return usable ? copy_avx512 : copy_libc;
+		return !usable ? copy_libc : back ? copy_avx512_back : copy_avx512;
 	case EMU_COPIER_AVX2:
-		return usable ? copy_avx2 : copy_libc;
+		return !usable ? copy_libc : back ? copy_avx2_back : copy_avx2;
 	case EMU_COPIER_MOVSB:
 		return copy_movsb;
 	case EMU_COPIER_STREAM:
@@ -223,23 +262,23 @@ bool emu_copier_works(enum emu_copier copier)
 	return copier == EMU_COPIER_LIBC;
 }
 
-static emu_copy_way *way_of(enum emu_copier copier)
+static emu_copy_way *way_of(uint32_t way)
 {
-	(void)copier;
+	(void)way;
 	return copy_libc;
 }
 
 #endif
 
-void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len)
+void emu_copy_run(uint32_t way, void *dst, const void *src, uint64_t len)
 {
-	way_of(copier)(dst, src, len);
+	way_of(way)(dst, src, len);
 }
 
 void emu_copy_ways(emu_copy_way *way[EMU_COPY_WAYS])
 {
 	for (uint32_t i = 0; i < EMU_COPY_WAYS; i++)
-		way[i] = way_of((enum emu_copier)i);
+		way[i] = way_of(i);
 }
 
 const char *emu_copier_name(enum emu_copier copier)

@@ -14,6 +14,13 @@
  * on, but then whoever reads the bytes fetches them from memory: copy and read
  * together were measured to be slower at every length that the last cache holds.
  * So they begin where that ends, at `stream_from` (0: nowhere).
+ *
+ * Of copies of EMU_COPY_TURN_MIN bytes or more every other one begins at the back.  What
+ * a program sends again and again from and to the same place just does not fit into a
+ * cache, and always in the same order each line has gone when its turn comes; there and
+ * back, the half that was copied last is found.  16 KiB in a first-level cache of 32:
+ * 139 ns instead of 172; 32 KiB 422 instead of 573, 512 KiB in 1 MiB 9.6 instead of
+ * 10.7 us.  What is copied once takes the same time in both orders.
  */
 #ifndef EMU_COPY_H
 #define EMU_COPY_H
@@ -40,13 +47,19 @@ enum emu_copier {
 /* Whether this processor has it.  EMU_COPIER_LIBC always works. */
 bool emu_copier_works(enum emu_copier copier);
 
+/* A way of copying is an enum emu_copier, or that with EMU_COPY_BACK: from the back, if it can. */
+#define EMU_COPY_BACK 8u
+#define EMU_COPY_WAYS 16u
+
+#define EMU_COPY_TURN_MIN 8192u /* half of the smallest cache, and half of that */
+
 /*
  * Copies len >= EMU_COPIER_MIN bytes, which do not overlap, the last eight behind all
  * others: who polls for that word, aligned, finds the rest.  That is done in here so
  * that nothing has to be done after.  A copier that this processor has not, or that
  * is none, is the C library's.
  */
-void emu_copier_run(enum emu_copier copier, void *dst, const void *src, uint64_t len);
+void emu_copy_run(uint32_t way, void *dst, const void *src, uint64_t len);
 
 /*
  * Copies len bytes, which do not overlap, in any order.  Where there is another way
@@ -56,12 +69,10 @@ void emu_copy_unwatched(void *dst, const void *src, uint64_t len);
 
 const char *emu_copier_name(enum emu_copier copier);
 
-/* One of them, as emu_copier_run calls it.  Always 0, so that who copies as the last thing can end in it. */
+/* One of them, as emu_copy_run calls it.  Always 0, so that who copies as the last thing can end in it. */
 typedef int emu_copy_way(unsigned char *dst, const unsigned char *src, uint64_t len);
 
-#define EMU_COPY_WAYS 8u /* more than there are: any number below is one */
-
-/* way[copier % EMU_COPY_WAYS] becomes what emu_copier_run would call here. */
+/* way[i] becomes what emu_copy_run would call here. */
 void emu_copy_ways(emu_copy_way *way[EMU_COPY_WAYS]);
 
 static inline uint32_t emu_copy_class(uint64_t len)
@@ -77,15 +88,15 @@ static inline uint64_t emu_copy_pick(uint64_t picks, uint32_t copy_class, enum e
 }
 
 /* What picks and stream_from say of this length.  Any picks will do; a stream_from of 0 is never reached. */
-static inline enum emu_copier emu_copier_for(uint64_t picks, uint64_t stream_from, uint64_t len)
+static inline uint32_t emu_copier_for(uint64_t picks, uint64_t stream_from, uint64_t len)
 {
-	return stream_from - 1 < len ? EMU_COPIER_STREAM : (enum emu_copier)(picks >> 4 * emu_copy_class(len) & 15);
+	return stream_from - 1 < len ? EMU_COPIER_STREAM : (uint32_t)(picks >> 4 * emu_copy_class(len)) % EMU_COPY_BACK;
 }
 
-/* As emu_copier_run. */
-static inline void emu_copy_bulk(uint64_t picks, uint64_t stream_from, void *dst, const void *src, uint64_t len)
+/* The way of that copier; turn: any number that is odd for every other copy. */
+static inline uint32_t emu_copy_turned(uint32_t copier, uint64_t len, uint32_t turn)
 {
-	emu_copier_run(emu_copier_for(picks, stream_from, len), dst, src, len);
+	return copier | (len >= EMU_COPY_TURN_MIN) * (turn & 1) * EMU_COPY_BACK;
 }
 
 static inline bool emu_copy_overlaps(const void *dst, const void *src, uint64_t len)

@@ -68,23 +68,19 @@ static inline uint64_t emu_word(const void *from)
 }
 
 /* emu_copy_here; what is long, ends aligned and does not overlap goes straight to the copier. */
-static inline __attribute__((always_inline)) void emu_copy_long(const struct emu_host *host, unsigned char *dst,
+static inline __attribute__((always_inline)) void emu_copy_long(struct emu_host *host, unsigned char *dst,
 								const void *src, uint64_t len)
 {
-	uint64_t picks, stream_from;
-
 	if (!EMU_LIKELY(host->way[0] && len > EMU_SHORT && (((uintptr_t)dst + len) & 7) == 0 &&
 			!emu_copy_overlaps(dst, src, len))) {
 		emu_copy_here(host, dst, src, len);
 		return;
 	}
-	picks = atomic_load_explicit(&host->engine->copiers, memory_order_relaxed);	      /* relaxed: any will do */
-	stream_from = atomic_load_explicit(&host->engine->stream_from, memory_order_relaxed); /* relaxed: the same */
-	host->way[emu_copier_for(picks, stream_from, len) % EMU_COPY_WAYS](dst, src, len);
+	host->way[emu_copy_way_now(host, len)](dst, src, len);
 }
 
 /* emu_copy_here; what an immediate PUT may carry, in aligned words, inline. */
-static inline __attribute__((always_inline)) void emu_copy_short(const struct emu_host *host, unsigned char *dst,
+static inline __attribute__((always_inline)) void emu_copy_short(struct emu_host *host, unsigned char *dst,
 								 const void *src_, uint64_t len)
 {
 	const unsigned char *src = (const unsigned char *)src_ + len;

@@ -119,12 +119,11 @@ static __attribute__((noinline, cold)) void copy_overlapping(unsigned char *dst,
 }
 
 /* One that ends with an unaligned word: all before that, then ever shorter words, each aligned. */
-static __attribute__((noinline)) void copy_odd(uint64_t picks, uint64_t stream_from, unsigned char *dst,
-					       const unsigned char *src, uint64_t len)
+static __attribute__((noinline)) void copy_odd(uint32_t way, unsigned char *dst, const unsigned char *src, uint64_t len)
 {
 	uint32_t rest = ((uintptr_t)dst + len) % 8;
 
-	emu_copy_bulk(picks, stream_from, dst, src, len - rest);
+	emu_copy_run(way, dst, src, len - rest);
 	dst += len - rest;
 	src += len - rest;
 	for (uint32_t word = 4; word > 0; word /= 2)
@@ -135,13 +134,9 @@ static __attribute__((noinline)) void copy_odd(uint64_t picks, uint64_t stream_f
 		}
 }
 
-/*
- * See copy.h for picks and stream_from.  Into both of its callers, and what does
- * not copy much out of it: a PUT of 4 KiB is some thirty nanoseconds, so what
- * is done around the copy counts (quiet.h).
- */
-static inline __attribute__((always_inline)) void copy_ordered(uint64_t picks, uint64_t stream_from, void *dst_,
-							       const void *src_, uint64_t len)
+/* host: or NULL.  Into both of its callers, and what does not copy much out of it. */
+static inline __attribute__((always_inline)) void copy_ordered(struct emu_host *host, void *dst_, const void *src_,
+							       uint64_t len)
 {
 	unsigned char *dst = dst_;
 	const unsigned char *src = src_;
@@ -151,26 +146,19 @@ static inline __attribute__((always_inline)) void copy_ordered(uint64_t picks, u
 	else if (emu_copy_overlaps(dst, src, len))
 		copy_overlapping(dst, src, len, emu_tail_of((uintptr_t)dst + len, len));
 	else if (((uintptr_t)dst + len) % 8 != 0)
-		copy_odd(picks, stream_from, dst, src, len);
+		copy_odd(host ? emu_copy_way_now(host, len) : EMU_COPIER_LIBC, dst, src, len);
 	else
-		emu_copy_bulk(picks, stream_from, dst, src, len);
+		emu_copy_run(host ? emu_copy_way_now(host, len) : EMU_COPIER_LIBC, dst, src, len);
 }
 
 void emu_copy_ordered(void *dst, const void *src, uint64_t len)
 {
-	copy_ordered(0, 0, dst, src, len);
+	copy_ordered(NULL, dst, src, len);
 }
 
-void emu_copy_here(const struct emu_host *host, void *dst, const void *src, uint64_t len)
+void emu_copy_here(struct emu_host *host, void *dst, const void *src, uint64_t len)
 {
-	const struct emu_engine *engine = host->engine;
-
-	if (engine) /* relaxed: any picks will do */
-		copy_ordered(atomic_load_explicit(&engine->copiers, memory_order_relaxed),
-			     atomic_load_explicit(&engine->stream_from, memory_order_relaxed), /* relaxed: see above */
-			     dst, src, len);
-	else
-		copy_ordered(0, 0, dst, src, len);
+	copy_ordered(host->engine ? host : NULL, dst, src, len);
 }
 
 /*

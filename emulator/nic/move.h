@@ -88,6 +88,7 @@ struct emu_host {
 	struct emu_bias bias;  /* and so in MPQs and EQs */
 	unsigned char *bounce; /* for moves between two private memories of others; NULL: there is a smaller one */
 	uint64_t bounce_size;
+	uint32_t turn;		      /* counts long copies (copy.h); the crank's caller serialises */
 	uint64_t attach_chunk;	      /* what ops->read and write move by one call; 0: they may not */
 	struct emu_port_counters *by; /* counts the ways taken; may be NULL */
 	/*
@@ -106,8 +107,20 @@ struct emu_host {
  */
 void emu_copy_ordered(void *dst, const void *src, uint64_t len);
 
-/* The same in the way that was measured to be the best here. */
-void emu_copy_here(const struct emu_host *host, void *dst, const void *src, uint64_t len);
+/* The way for a copy of len bytes, which will be the next: what was measured to be the best, and turned. */
+static inline uint32_t emu_copy_way_now(struct emu_host *host, uint64_t len)
+{
+	struct emu_engine *engine = host->engine;
+	uint64_t picks = atomic_load_explicit(&engine->copiers, memory_order_relaxed), /* relaxed: any will do */
+		stream_from = atomic_load_explicit(&engine->stream_from, memory_order_relaxed); /* relaxed: the same */
+
+	if (len >= EMU_COPY_TURN_MIN)
+		host->turn++;
+	return emu_copy_turned(emu_copier_for(picks, stream_from, len), len, host->turn);
+}
+
+/* The same in that way. */
+void emu_copy_here(struct emu_host *host, void *dst, const void *src, uint64_t len);
 
 /* Length of that last word for a copy that ends at address end. */
 uint32_t emu_tail_of(uint64_t end, uint64_t len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf_limit.c - what the machine gives without GLEX.  No state.
+ * perf_limit.c - what the machine gives without GLEX.  No state but whose turn it is.
  *
  * label     access                     order     pairs     says
  * FUTEX-R1  waker    word = want       release   FUTEX-A1  what it did before
@@ -25,7 +25,7 @@
 /* One way of moving len bytes; false: it does not work. */
 struct way {
 	bool (*move)(const struct way *way);
-	void (*copy)(void *dst, const void *src, size_t len);
+	void (*copy)(void *dst, const void *src, size_t len), (*back)(void *dst, const void *src, size_t len);
 	void *dst;
 	const void *src;
 	size_t len, split;
@@ -107,6 +107,18 @@ static void copy_movsb(void *dst, const void *src, size_t len)
 	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(len) : : "memory");
 }
 
+#define MOVE4(vec)                                                                                                     \
+	do {                                                                                                           \
+		vec a = *(const vec *)(const void *)(src + i), b = *(const vec *)(const void *)(src + i + v);          \
+		vec c = *(const vec *)(const void *)(src + i + 2 * v),                                                 \
+		    d = *(const vec *)(const void *)(src + i + 3 * v);                                                 \
+                                                                                                                       \
+		*(vec *)(void *)(dst + i) = a;                                                                         \
+		*(vec *)(void *)(dst + i + v) = b;                                                                     \
+		*(vec *)(void *)(dst + i + 2 * v) = c;                                                                 \
+		*(vec *)(void *)(dst + i + 3 * v) = d;                                                                 \
+	} while (0)
+
 #define VECTOR_COPY(name, isa, vec)                                                                                    \
 	__attribute__((target(isa))) static void name(void *dst_, const void *src_, size_t len)                        \
 	{                                                                                                              \
@@ -114,17 +126,22 @@ static void copy_movsb(void *dst, const void *src, size_t len)
 		const unsigned char *src = src_;                                                                       \
 		size_t i, v = sizeof(vec);                                                                             \
                                                                                                                        \
-		for (i = 0; i + 4 * v <= len; i += 4 * v) {                                                            \
-			vec a = *(const vec *)(const void *)(src + i), b = *(const vec *)(const void *)(src + i + v);  \
-			vec c = *(const vec *)(const void *)(src + i + 2 * v);                                         \
-			vec d = *(const vec *)(const void *)(src + i + 3 * v);                                         \
-                                                                                                                       \
-			*(vec *)(void *)(dst + i) = a;                                                                 \
-			*(vec *)(void *)(dst + i + v) = b;                                                             \
-			*(vec *)(void *)(dst + i + 2 * v) = c;                                                         \
-			*(vec *)(void *)(dst + i + 3 * v) = d;                                                         \
-		}                                                                                                      \
+		for (i = 0; i + 4 * v <= len; i += 4 * v)                                                              \
+			MOVE4(vec);                                                                                    \
 		memcpy(dst + i, src + i, len - i);                                                                     \
+	}                                                                                                              \
+                                                                                                                       \
+	__attribute__((target(isa))) static void name##_back(void *dst_, const void *src_, size_t len)                 \
+	{                                                                                                              \
+		unsigned char *dst = dst_;                                                                             \
+		const unsigned char *src = src_;                                                                       \
+		size_t v = sizeof(vec), i = len / (4 * v) * (4 * v);                                                   \
+                                                                                                                       \
+		memcpy(dst + i, src + i, len - i);                                                                     \
+		while (i > 0) {                                                                                        \
+			i -= 4 * v;                                                                                    \
+			MOVE4(vec);                                                                                    \
+		}                                                                                                      \
 	}
 
 VECTOR_COPY(copy_avx2, "avx2", v32)
@@ -140,21 +157,37 @@ static bool move_by_copy(const struct way *way)
 	return true;
 }
 
+/* Two of them, there and back: what was copied last is copied first, while it is in the cache. */
+static bool move_in_turns(const struct way *way)
+{
+	static uint32_t turn;
+
+	(++turn % 2 ? way->copy : way->back)(way->dst, way->src, way->len);
+	__asm__ volatile("" : : "r"(way->dst) : "memory"); /* as above */
+	return true;
+}
+
 double perf_copy_MBps(void *dst, const void *src, size_t len, uint32_t times)
 {
-	struct way way[4];
-	int count = 0;
+	struct way way[6] = {{.move = move_by_copy, .copy = copy_libc}};
+	int count = 1;
 
-	for (int i = 0; i < 4; i++)
-		way[i] = (struct way){.move = move_by_copy, .dst = dst, .src = src, .len = len};
-	way[count++].copy = copy_libc;
 #if defined(__x86_64__)
-	way[count++].copy = copy_movsb;
-	if (__builtin_cpu_supports("avx2"))
-		way[count++].copy = copy_avx2;
-	if (__builtin_cpu_supports("avx512f"))
-		way[count++].copy = copy_avx512;
+	way[count++] = (struct way){.move = move_by_copy, .copy = copy_movsb};
+	if (__builtin_cpu_supports("avx2")) {
+		way[count++] = (struct way){.move = move_by_copy, .copy = copy_avx2};
+		way[count++] = (struct way){.move = move_in_turns, .copy = copy_avx2, .back = copy_avx2_back};
+	}
+	if (__builtin_cpu_supports("avx512f")) {
+		way[count++] = (struct way){.move = move_by_copy, .copy = copy_avx512};
+		way[count++] = (struct way){.move = move_in_turns, .copy = copy_avx512, .back = copy_avx512_back};
+	}
 #endif
+	for (int i = 0; i < count; i++) {
+		way[i].dst = dst;
+		way[i].src = src;
+		way[i].len = len;
+	}
 	return rate_of_best(way, count, times);
 }
 

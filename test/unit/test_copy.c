@@ -42,17 +42,22 @@ static const size_t offsets[] = {0, 1, 7, 8, 31, 32, 33, 60, 63};
 
 #define OFFSETS (sizeof(offsets) / sizeof(offsets[0]))
 
-/* _i: the copier */
-START_TEST(copier__any_length_and_alignment__exact_bytes_and_no_others)
+static bool works(int way)
 {
-	if (!emu_copier_works((enum emu_copier)_i))
+	return emu_copier_works((enum emu_copier)(way % (int)EMU_COPY_BACK));
+}
+
+/* _i: the way */
+START_TEST(way__any_length_and_alignment__exact_bytes_and_no_others)
+{
+	if (!works(_i))
 		return;
 	for (size_t len = EMU_COPIER_MIN; len <= LONGEST; len += len < 600 ? 1 : 37) {
 		for (size_t k = 0; k < OFFSETS * OFFSETS; k++) {
 			size_t at = GUARD + offsets[k % OFFSETS], from = offsets[k / OFFSETS];
 
 			memset(dst, 0, sizeof(dst));
-			emu_copier_run((enum emu_copier)_i, dst + at, src + from, len);
+			emu_copy_run((uint32_t)_i, dst + at, src + from, len);
 			must_be_exact(at, from, len);
 		}
 	}
@@ -82,25 +87,32 @@ START_TEST(pick__one_class__leaves_the_others)
 END_TEST
 
 /* _i: the nibble of every class; some are no copier, or none of this processor */
-START_TEST(bulk__any_picks__copies)
+START_TEST(way_now__any_picks__copies)
 {
-	uint64_t picks = UINT64_C(0x1111111111111111) * (uint64_t)_i;
+	struct emu_engine engine = {.copiers = UINT64_C(0x1111111111111111) * (uint64_t)_i, .stream_from = 1200};
+	struct emu_host host = {.engine = &engine};
+	emu_copy_way *way[EMU_COPY_WAYS];
 
+	emu_copy_ways(way);
 	for (size_t len = EMU_COPIER_MIN; len <= LONGEST; len += 13) {
 		memset(dst, 0, sizeof(dst));
-		emu_copy_bulk(picks, 0, dst + GUARD, src + 3, len);
-		must_be_exact(GUARD, 3, len);
+		way[emu_copy_way_now(&host, len)](dst + GUARD + 5, src + 3, len);
+		must_be_exact(GUARD + 5, 3, len);
 	}
 }
 END_TEST
 
-START_TEST(bulk__stream_from__copies_shorter_and_longer_ones)
+START_TEST(way_now__lengths__long_ones_turn)
 {
-	for (size_t len = EMU_COPIER_MIN; len <= LONGEST; len += 13) {
-		memset(dst, 0, sizeof(dst));
-		emu_copy_bulk(0, 700, dst + GUARD + 5, src, len);
-		must_be_exact(GUARD + 5, 0, len);
+	struct emu_engine engine = {.copiers = UINT64_C(0x1111111111111111) * EMU_COPIER_AVX2, .stream_from = 1 << 20};
+	struct emu_host host = {.engine = &engine};
+	uint32_t first = emu_copy_way_now(&host, EMU_COPY_TURN_MIN);
+
+	for (int i = 0; i < 4; i++) {
+		ck_assert_uint_eq(emu_copy_way_now(&host, EMU_COPY_TURN_MIN - 1), EMU_COPIER_AVX2);
+		ck_assert_uint_eq(emu_copy_way_now(&host, EMU_COPY_TURN_MIN), first ^ (i % 2 ? 0 : EMU_COPY_BACK));
 	}
+	ck_assert_uint_eq(emu_copy_way_now(&host, 2 << 20) & ~EMU_COPY_BACK, EMU_COPIER_STREAM);
 }
 END_TEST
 
@@ -162,7 +174,7 @@ END_TEST
 /* ---- what a polling program sees of each way ------------------------------- */
 
 #define COPIES	    1000
-#define WATCHED_LEN 4096
+#define WATCHED_LEN EMU_COPY_TURN_MIN /* every other copy begins at the back */
 
 static _Alignas(64) unsigned char watched[WATCHED_LEN];
 static _Atomic uint32_t acknowledged;
@@ -233,11 +245,11 @@ static Suite *copy_suite(void)
 
 	tcase_add_checked_fixture(ways, setup, NULL);
 	tcase_set_timeout(ways, 120); /* with a sanitizer */
-	tcase_add_loop_test(ways, copier__any_length_and_alignment__exact_bytes_and_no_others, 0, EMU_COPIERS);
+	tcase_add_loop_test(ways, way__any_length_and_alignment__exact_bytes_and_no_others, 0, EMU_COPY_WAYS);
 	tcase_add_test(ways, class__lengths__grow_by_powers_of_two_and_end_at_the_last);
 	tcase_add_test(ways, pick__one_class__leaves_the_others);
-	tcase_add_loop_test(ways, bulk__any_picks__copies, 0, 16);
-	tcase_add_test(ways, bulk__stream_from__copies_shorter_and_longer_ones);
+	tcase_add_loop_test(ways, way_now__any_picks__copies, 0, 16);
+	tcase_add_test(ways, way_now__lengths__long_ones_turn);
 	tcase_add_test(ways, pick_copiers__picks__are_copiers_that_work);
 	tcase_add_test(ways, pick_copiers__looks_before__are_remembered);
 	tcase_add_test(ways, pick_copiers__no_difference__stays_with_libc);

@@ -156,12 +156,13 @@ static inline bool glexi_is_forked(const struct glexi_device *dev)
 	return GLEXI_UNLIKELY(atomic_load_explicit(&dev->lost, memory_order_relaxed) == GLEXI_FORKED);
 }
 
-/* Adds to a counter for display.  Writers hold a lock of the endpoint; of two that do not (sleeps) one may be lost. */
-GLEXI_INLINE void glexi_count(_Atomic uint64_t *counter, uint64_t n)
+/* Adds to a counter for display, and returns what it is then.  Writers hold a lock of the endpoint; of two that do not (sleeps) one may be lost. */
+GLEXI_INLINE uint64_t glexi_count(_Atomic uint64_t *counter, uint64_t n)
 {
-	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed); /* relaxed: counter */
+	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed) + n; /* relaxed: counter */
 
-	atomic_store_explicit(counter, v + n, memory_order_relaxed); /* relaxed: counter */
+	atomic_store_explicit(counter, v, memory_order_relaxed); /* relaxed: counter */
+	return v;
 }
 
 /* device.c: marks the device lost, once, with a message; returns GLEX_SYS_ERR. */

@@ -171,11 +171,11 @@ struct nic_track {
 	uint64_t addr;			    /* of the endpoint: glex_ep_addr_t.v */
 	uint64_t candidate;		    /* handles of the last request that was not on it, mixed */
 	uint32_t key;
-	uint32_t access;   /* of the remote region */
-	bool apart;	   /* the two regions have no byte in common */
-	uint64_t way_len;  /* of the last long request; 0: there was none */
-	uint64_t way_for;  /* the engine's picks at that time */
-	emu_copy_way *way; /* that copied it: what is as long goes there at once */
+	uint32_t access;      /* of the remote region */
+	bool apart;	      /* the two regions have no byte in common */
+	uint64_t way_len;     /* of the last long request; 0: there was none */
+	uint64_t way_for;     /* the engine's picks at that time */
+	emu_copy_way *way[2]; /* to copy it, in turns (copy.h): what is as long goes there at once */
 };
 
 struct nic_ep {

@@ -287,12 +287,15 @@ glex_ret_t nic_track_copy(struct nic_ep *nep, unsigned char *dst, const unsigned
 	struct emu_engine *engine = nep->host.engine;
 	struct nic_track *track = &nep->track;
 	uint64_t picks, stream_from;
+	uint32_t copier;
 
 	emu_copy_short(&nep->host, dst, src, len);
 	if (len > EMU_SHORT && track->apart && nep->host.way[0]) {
 		picks = atomic_load_explicit(&engine->copiers, memory_order_relaxed); /* relaxed: any will do */
 		stream_from = atomic_load_explicit(&engine->stream_from, memory_order_relaxed); /* relaxed: the same */
-		track->way = nep->host.way[emu_copier_for(picks, stream_from, len) % EMU_COPY_WAYS];
+		copier = emu_copier_for(picks, stream_from, len);
+		for (uint32_t turn = 0; turn < 2; turn++)
+			track->way[turn] = nep->host.way[emu_copy_turned(copier, len, turn)];
 		track->way_len = len;
 		track->way_for = picks;
 	}

@@ -127,13 +127,14 @@ GLEXI_INLINE void put_imm_counted(struct nic_ep *nep, const struct glex_imm_rdma
 	emu_copy_short(&nep->host, base + req->rmt_offset, req->data, req->len);
 }
 
-GLEXI_INLINE void count_rdma(struct nic_ep *nep, bool put, uint64_t len)
+/* Returns how many went this way. */
+GLEXI_INLINE uint64_t count_rdma(struct nic_ep *nep, bool put, uint64_t len)
 {
 	struct emu_port_counters *by = nep->host.by;
 
 	glexi_count(put ? &by->tx_put : &by->tx_get, 1);
 	glexi_count(&by->tx_bytes, len);
-	glexi_count(&by->by_map, 1);
+	return glexi_count(&by->by_map, 1);
 }
 
 GLEXI_INLINE void rdma_counted(struct nic_ep *nep, const struct glex_rdma_req *req, unsigned char *there,
@@ -211,11 +212,10 @@ GLEXI_INLINE glex_ret_t rdma_along(struct nic_ep *nep, const struct glex_rdma_re
 	bool put = req->type == GLEX_RDMA_TYPE_PUT;
 	unsigned char *dst = put ? there : here, *src = put ? here : there;
 	uint64_t picks = atomic_load_explicit(&nep->host.engine->copiers, memory_order_relaxed), /* relaxed: a hint */
-		len = req->len;
+		len = req->len, turn = count_rdma(nep, put, len) & 1;
 
-	count_rdma(nep, put, len);
 	if (EMU_LIKELY(len == nep->track.way_len && picks == nep->track.way_for && ((uintptr_t)dst + len) % 8 == 0))
-		return (glex_ret_t)nep->track.way(dst, src, len);
+		return (glex_ret_t)nep->track.way[turn](dst, src, len);
 	return nic_track_copy(nep, dst, src, len);
 }
 
