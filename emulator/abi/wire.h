@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define EMU_WIRE_MAGIC	 0x786c6743u /* "Cglx" */
-#define EMU_WIRE_VERSION 2u
+#define EMU_WIRE_VERSION 3u
 #define EMU_WIRE_FDS	 2
 
 enum emu_ctl_op {
@@ -84,7 +84,8 @@ struct emu_ctl_hello {
 	uint32_t observer;   /* 1: only looks; gets no node and keeps no glexd alive */
 	uint64_t probe;	     /* where EMU_WIRE_MAGIC can be read in its memory, to see whether attach works; or 0 */
 	uint32_t no_attach;  /* 1: this process may not use attach */
-	uint32_t pid;	     /* as it sees itself: another than glexd sees in another PID namespace */
+	uint32_t pid;	     /* as it sees itself: another than glexd sees in another PID namespace, mostly */
+	uint64_t pid_ns;     /* emu_pid_namespace */
 };
 
 struct emu_ctl_hello_reply {
@@ -92,6 +93,7 @@ struct emu_ctl_hello_reply {
 	uint32_t nic_id;
 	uint32_t pid; /* of the client, as glexd sees it */
 	uint32_t glexd_pid;
+	uint32_t elsewhere; /* 1: the client is in another PID namespace than glexd */
 };
 
 struct emu_ctl_port {
@@ -165,7 +167,7 @@ struct emu_ctl_msg {
 };
 
 static_assert(sizeof(struct emu_ctl_head) == 8, "read before anything else is believed");
-static_assert(sizeof(struct emu_ctl_hello) == 48, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_hello) == 56, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_list) == 176, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_nic) == 136, "the same on both sides");

@@ -12,6 +12,7 @@
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
 #include "emulator/host/attach.h"
+#include "emulator/host/pid_ns.h"
 
 struct call {
 	struct session *session;
@@ -43,18 +44,26 @@ static void count_in(struct session *session, const struct emu_ctl_hello *hello)
 	numa_client_in(session);
 }
 
+/* By its pid alone where there is no /proc: that may be the same by chance. */
+static bool is_elsewhere(const struct session *session, const struct emu_ctl_hello *hello)
+{
+	uint64_t here = emu_pid_namespace();
+
+	return hello->pid != session->pid || (here && hello->pid_ns && hello->pid_ns != here);
+}
+
 /*
  * Where attach does not work between all, regions must be reachable without it.
  * What glexd may not read, peers, who are the same user's, may not either.  What it
  * may, they may too, but for a process in another PID namespace: the numbers that
  * glexd and the peers know processes by are other processes' there, or nobody's.
  */
-static void try_attach(struct session *session, const struct emu_ctl_hello *hello)
+static void try_attach(struct session *session, const struct emu_ctl_hello *hello, bool elsewhere)
 {
 	struct emu_engine *engine = session->glexd->engine;
 	uint32_t word = EMU_WIRE_MAGIC;
 
-	if (hello->pid != session->pid)
+	if (elsewhere)
 		word = 0;
 	else if (hello->probe &&
 		 emu_attach_read(session->pid, &word, hello->probe, sizeof(word), sizeof(word)) != EMU_REACH_OK)
@@ -62,7 +71,7 @@ static void try_attach(struct session *session, const struct emu_ctl_hello *hell
 	if (word == EMU_WIRE_MAGIC && !hello->no_attach)
 		return;
 	glexi_info("cross-memory attach does not work for pid %u%s: memory has to be shared", session->pid,
-		   hello->pid != session->pid ? ", which is in another PID namespace" : "");
+		   elsewhere ? ", which is in another PID namespace" : "");
 	atomic_store_explicit(&engine->no_attach, 1, memory_order_relaxed); /* relaxed: a hint for later regions */
 }
 
@@ -84,6 +93,7 @@ static int serve_hello(struct call *call)
 	welcome->nic_id = EMU_UNSET;
 	welcome->pid = session->pid;
 	welcome->glexd_pid = (uint32_t)getpid();
+	welcome->elsewhere = is_elsewhere(session, hello);
 	if (!session->observer) {
 		session->nic_id = place(glexd, hello);
 		status = node_get(glexd, session->nic_id, &node);
@@ -93,7 +103,7 @@ static int serve_hello(struct call *call)
 		call->fds_out[0] = glexd->engine_seg.fd;
 		call->fds_out[1] = node->seg.fd;
 		count_in(session, hello);
-		try_attach(session, hello);
+		try_attach(session, hello, welcome->elsewhere);
 	}
 	session->welcome = true;
 	glexi_debug("session %u is pid %u on node %d", session->id, session->pid, (int)session->nic_id);

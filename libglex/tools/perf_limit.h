@@ -4,9 +4,9 @@
  * bandwidth and of waking up.  Those of latency are in perf_raw.h.
  *
  *   MEMCPY   the best copy in one thread with warm buffers: the best of memcpy,
- *            rep movsb and loops of vector moves.  Stores past the cache are none
- *            of them: who then reads the bytes waits for them longer than the
- *            copier gained.
+ *            rep movsb and loops of vector moves, these also there and back in
+ *            turns.  Stores past the cache are none of them: who then reads the
+ *            bytes waits for them longer than the copier gained.
  *   ATTACH   process_vm_readv or process_vm_writev as they are, with the best of
  *            several ways to split a transfer into calls
  *   FUTEX    from a store and futex_wake to the sleeper running on its core

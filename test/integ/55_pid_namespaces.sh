@@ -73,6 +73,33 @@ $inside bash -c '
 	cat <&"${COPROC[0]}"' "$client" >"$work/put" 2>"$work/put.err"
 says "memory could not be reached" put && says ------ put
 result $? "one_namespace_elsewhere__private_memory__refused"
+
+# The same pid in there as out here.  Without a /proc of its own, NSpid of a process says both; the next pid
+# in there can be chosen, the next out here only guessed.
+cat >"$work/same" <<'END'
+#!/bin/bash
+for _ in $(seq 200); do
+	outer=$(sed -n 's/^Pid:[[:space:]]*//p' /proc/self/status)
+	echo "$outer" >/proc/sys/kernel/ns_last_pid || exit 9
+	(
+		while read -r name out_here in_there _; do
+			[ "$name" = NSpid: ] && break
+		done </proc/self/status
+		[ "$out_here" = "$in_there" ] && exec "$@"
+		exit 9
+	)
+	status=$?
+	[ $status = 9 ] || exit $status
+done
+exit 9
+END
+same="unshare --user --map-root-user --pid --fork --kill-child bash $work/same"
+if $same true 2>/dev/null; then
+	puts "" "$same" && is_refused && says "another PID namespace than glexd" put.err
+	result $? "poster_elsewhere_of_the_same_pid__private_memory__refused_and_says_why"
+else
+	skip "poster_elsewhere_of_the_same_pid__private_memory__refused_and_says_why" "pids cannot be chosen"
+fi
 "$client" hello >"$work/hello" 2>&1
 result $? "afterwards__others_are_served"
 finish

@@ -156,7 +156,10 @@ static inline bool glexi_is_forked(const struct glexi_device *dev)
 	return GLEXI_UNLIKELY(atomic_load_explicit(&dev->lost, memory_order_relaxed) == GLEXI_FORKED);
 }
 
-/* Adds to a counter for display, and returns what it is then.  Writers hold a lock of the endpoint; of two that do not (sleeps) one may be lost. */
+/*
+ * Adds to a counter for display, and returns what it is then.  Writers hold a lock of the
+ * endpoint; of two that do not (sleeps) one may be lost.
+ */
 GLEXI_INLINE uint64_t glexi_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed) + n; /* relaxed: counter */

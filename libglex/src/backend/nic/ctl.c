@@ -21,6 +21,7 @@
 #include "emulator/abi/shm_layout.h"
 #include "emulator/host/clock.h"
 #include "emulator/host/futex.h"
+#include "emulator/host/pid_ns.h"
 
 #define REPLY_NS    UINT64_C(10000000000)
 #define CONNECT_S   10
@@ -240,6 +241,7 @@ static int hello(struct nic_ctl *ctl, struct nic_patience *patience, bool observ
 					  .probe = (uintptr_t)&probe,
 					  .no_attach = !observer && !may_attach(),
 					  .pid = (uint32_t)getpid(),
+					  .pid_ns = emu_pid_namespace(),
 				  }};
 	int status;
 
