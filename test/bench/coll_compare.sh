@@ -13,6 +13,7 @@ export LC_ALL
 
 prog=coll_compare.sh
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
+top=$here/../..
 # shellcheck source=test/bench/lib.sh
 . "$here/lib.sh"
 
@@ -52,14 +53,12 @@ done
 case $rounds in
 '' | *[!0-9]* | 0) usage >&2; exit 2 ;;
 esac
-for tool in mpicc mpiexec; do
-	[ -x "$prefix/bin/$tool" ] || die "there is no $prefix/bin/$tool: give --prefix of an MPICH with the glex netmod"
-done
 counts=$(echo "$counts" | tr ',' ' ')
 ways=$(echo "$ways" | tr ',' ' ')
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'clear_line; exit 130' HUP INT TERM
+build_mpi_bench
 "$prefix/bin/mpicc" -std=gnu11 -O2 -o "$work/coll_bench" "$here/coll_bench.c" >"$work/out" 2>&1 ||
 	{ cat "$work/out" >&2; die "coll_bench could not be built"; }
 
@@ -81,21 +80,24 @@ run_way()
 		tail -n 15 "$work/out" >&2
 		die "$1, $2 ranks: mpiexec failed or did not end within $limit_s s"
 	}
-	sed "s/^/$1 $2 /" "$work/out" >>"$work/data"
+	sed "s/^/$1 $2 /" "$work/out" >"$work/got"
 )
 
+: >"$work/data"
+find_usual
 for n in $counts; do
 	round=1
 	while [ "$round" -le "$rounds" ]; do
 		# shellcheck disable=SC2086 # words wanted
 		for way in $(turned "$round" $ways); do
 			progress "$n ranks, round $round of $rounds: $way"
-			run_way "$way" "$n" || exit 1
+			settled run_way "$way" "$n" || exit 1
 		done
 		round=$((round + 1))
 	done
 done
 clear_line
+raw_lines | awk -F '\t' -v rounds="$rounds" "$awk_raw_heading"'{ raw_heading(rounds) }'
 awk -v ways="$ways" "$awk_median"'
 {
 	key = $3 SUBSEP $4 SUBSEP $2

@@ -116,13 +116,58 @@ turned()
 	echo "$@"
 }
 
-# What the machine gives just now, once a round
+# ---- near and far ----------------------------------------------------------------
+#
+# Virtual processors move: in one moment they share a cache, in the next they do not,
+# and that is another machine (RAW 27 and 155 ns; whatever two processes do together is
+# two to five times as slow).  Figures of one do not belong beside figures of the other.
+
+# What the machine gives just now: raw_ns
 measure_raw()
 {
-	"$work/mpi_bench" --raw >>"$work/raw" || die "RAW could not be measured"
+	"$work/mpi_bench" --raw >"$work/raw_now" || die "RAW could not be measured"
+	raw_ns=$(awk '$1 == "raw" { print $3 }' "$work/raw_now")
 }
 
-# The rounds' RAW and how busy the machine was, each "# name median min max"
+is_usual()
+{
+	awk -v a="$1" -v b="$usual_ns" 'BEGIN { exit !(a < 1.6 * b && b < 1.6 * a) }'
+}
+
+# To be called first: what this run of the script holds for its machine
+find_usual()
+{
+	usual_ns=$(for _ in 1 2 3 4 5; do
+		measure_raw
+		echo "$raw_ns"
+		sleep 0.2
+	done | sort -n | sed -n 3p)
+	strays=0
+}
+
+# settled COMMAND...: what the command leaves in $work/got goes to $work/data; it is made again,
+# up to four times, as long as the machine was another before it or after.
+settled()
+{
+	tries=0
+	measure_raw
+	while :; do
+		before_ns=$raw_ns
+		: >"$work/got"
+		"$@" || return
+		measure_raw
+		is_usual "$before_ns" && is_usual "$raw_ns" && break
+		if [ $tries -eq 4 ]; then
+			strays=$((strays + 1))
+			break
+		fi
+		tries=$((tries + 1))
+	done
+	cat "$work/raw_now" >>"$work/raw"
+	cat "$work/got" >>"$work/data"
+}
+
+# RAW at each run and how busy the machine was, each "# name median min max"; runs that are not settled, of all
 raw_lines()
 {
 	awk "$awk_median"'
@@ -134,6 +179,7 @@ raw_lines()
 		printf "# %s\t%.6g\t%.6g\t%.6g\n", label, middle, v[1], v[count[name]]
 	}
 	END { line("raw_ns", "raw"); line("busy", "busy") }' "$work/raw"
+	printf '# strays\t%d\t%d\n' "$strays" "$(grep -c '^raw' "$work/raw")"
 }
 
 # For awk programs that print those lines: call it for every line that begins with #
@@ -144,4 +190,6 @@ function raw_heading(rounds) {
 		printf "medians of %d interleaved rounds; RAW %.0f ns one way (%.0f to %.0f)\n", rounds, $2, $3, $4
 	if ($1 == "# busy" && $2 > 0.3)
 		printf "NOTE: %.1f other tasks were running on this machine: do not trust these figures\n", $2
+	if ($1 == "# strays" && $2 > 0)
+		printf "NOTE: in %d of %d runs the processors were not as far apart as in most: do not trust single figures\n", $2, $3
 }'

@@ -101,7 +101,7 @@ environment()
 	export MPIR_CVAR_NOLOCAL MPIR_CVAR_NEMESIS_NETMOD
 }
 
-# run_way WAY ROUND: appends "WAY test size value unit ..." to data.
+# run_way WAY ROUND: leaves "WAY test size value unit ..." in got.
 run_way()
 {
 	environment "$1"
@@ -113,18 +113,19 @@ run_way()
 		[ $status -eq 124 ] && die "$1, round $2: mpiexec did not end within $limit_s s"
 		die "$1, round $2: mpiexec failed with exit status $status"
 	fi
-	awk -v way="$1" '/^(latency|rate|bandwidth) / { print way, $0 }' "$work/out" >>"$work/data"
+	awk -v way="$1" '/^(latency|rate|bandwidth) / { print way, $0 }' "$work/out" >"$work/got"
 }
 
 measure()
 {
 	round=1
+	: >"$work/data"
+	find_usual
 	while [ "$round" -le "$rounds" ]; do
-		measure_raw
 		# shellcheck disable=SC2086 # words wanted
 		for way in $(turned "$round" $ways); do
 			progress "round $round of $rounds: $way"
-			run_way "$way" "$round"
+			settled run_way "$way" "$round"
 		done
 		round=$((round + 1))
 	done
