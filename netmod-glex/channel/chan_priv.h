@@ -332,9 +332,11 @@ struct glexch_er {
 	uint32_t rx_owed; /* lines read and not returned */
 	uint32_t rx_read; /* lines returned, since the ring is there */
 	uint32_t tx_line;
-	uint32_t tx_free; /* lines of the ring of the peer that may be written */
-	uint32_t tx_read; /* rx_read of the peer, as far as it is known */
+	uint32_t tx_free;  /* lines of the ring of the peer that may be written */
+	uint32_t tx_read;  /* rx_read of the peer, as far as it is known */
+	uint32_t tx_heard; /* what the peer had read when it sent its last record, or less */
 	uint32_t tx_lines;
+	uint32_t restarts;
 	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
 	uint16_t rx_seq;      /* of the connection, when something was sent last: who has heard more since answers */
 	uint32_t used;	      /* records since the hand came by */
@@ -605,23 +607,34 @@ static inline int glexch_er_usable(const struct glexch_conn *conn)
 	return conn->er && conn->er->state == GLEXCH_ER_UP;
 }
 
-/* What the peer says it has read of its ring. */
-static inline uint32_t glexch_er_word(const struct glexch_er *er)
+/* What the peer says it has read of its ring: lines, and above 32 bits the number in the stream of what it sends next. */
+static inline uint64_t glexch_er_word(const struct glexch_er *er)
 {
 	const void *at = er->rx_ring + (er->lines - 1) * GLEXCH_LINE;
 
 	/* relaxed: stronger, pairs with the NIC: those lines are written after they have been read */
-	return (uint32_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+	return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+}
+
+/* How many lines that is more than is known here. */
+static inline int32_t glexch_er_news(const struct glexch_er *er, uint64_t word)
+{
+	return (int32_t)((uint32_t)word - er->tx_read);
+}
+
+static inline int glexch_er_may_begin(const struct glexch_er *er, uint32_t line)
+{
+	const void *at = er->rx_ring + line * GLEXCH_LINE;
+
+	/* relaxed: only a guess */
+	return (uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq;
 }
 
 /* What may be its next record has come, or lines that are waited for: glexch_er_poll finds out. */
 static inline int glexch_er_may_have(const struct glexch_er *er)
 {
-	const void *at = er->rx_ring + er->rx_line * GLEXCH_LINE;
-
-	/* relaxed: only a guess */
-	return er->conn && ((uint16_t)__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED) == er->conn->rx_seq ||
-			    (er->waits && glexch_er_word(er) != er->tx_read));
+	return er->conn && (glexch_er_may_begin(er, er->rx_line) || glexch_er_may_begin(er, 0) ||
+			    (er->waits && glexch_er_news(er, glexch_er_word(er)) > 0));
 }
 
 /* The first ring of which that is so; NULL: none. */

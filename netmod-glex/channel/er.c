@@ -19,7 +19,11 @@
  *               ^ rx_line: the next                        runs into the tail; the next is at the start
  *
  * In the last line of a ring its sender says how much it has read of the other ring: a word that is
- * looked at whenever the other has no lines left, in the middle of sending too.
+ * looked at whenever the other has no lines left, in the middle of sending too.  Each record says the
+ * same, in ten bits.  Who learns from one that all he sent has been read goes on at the start of the
+ * ring: in a dialogue all records come to lie in the same few lines, which are in the first-level
+ * cache of both sides still (1 KiB in 64 KiB of lines one after the other: 200 ns; always in the same: 105).
+ * The receiver finds out by itself, for he looks at both places.
  *
  * Where the endpoint can, bytes go straight from the caller's memory
  * (glex_inject), and immediate PUTs are longer: up to a kilobyte to gather them with
@@ -44,13 +48,17 @@
  *     records, or are owed, or said to be read.  Who owes an eighth PUTs the word.
  *     It counts all there ever were, so nothing is lost if the sender misses some;
  *     and goes behind all that was PUT before (a fence), so it never goes back.
- * I4  A record is delivered when its number is next in the stream of the
+ * I4  tx_heard is not ahead of what the peer has read.  The ten bits of a record move it on to the first
+ *     number that ends with them.  The word does too, if all has been delivered that the peer sent
+ *     before it: what comes later was sent when as much had been read.  Else it stays behind.
+ * I5  A record is delivered when its number is next in the stream of the
  *     connection, whichever way what is before it came.
  */
 #include "chan_priv.h"
 
-#define GLEXCH_ER_TRIES 64
-#define GLEXCH_ER_BATCH 16 /* records of one ring in one round */
+#define GLEXCH_ER_TRIES	 64
+#define GLEXCH_ER_BATCH	 16  /* records of one ring in one round */
+#define GLEXCH_ER_LOCATE 256 /* restarts of a ring between two looks where it is */
 
 /* How the inline bytes of a record are to be taken. */
 enum glexch_er_kind {
@@ -70,24 +78,31 @@ struct glexch_er_head {
 
 /*
  * The same as the word it is in the ring, from the lowest bit: 16 seq, 15 more,
- * 12 inl, 8 credits returned, 2 kind, 1 saw.
+ * 12 inl, 8 credits returned, 2 kind, 1 saw, 10 of how many lines its sender has read.
  */
 #define GLEXCH_ER_AT_MORE    16
 #define GLEXCH_ER_AT_INL     31
 #define GLEXCH_ER_AT_CREDITS 43
 #define GLEXCH_ER_AT_KIND    51
 #define GLEXCH_ER_AT_SAW     53
+#define GLEXCH_ER_AT_READ    54
+#define GLEXCH_ER_READ_MASK  0x3ffu
 #define GLEXCH_ER_MORE_MAX   0x7fffu
 #define GLEXCH_ER_INL_MAX    0xfffu
 
 _Static_assert(GLEXCH_ANSWER_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
 _Static_assert(GLEXCH_ER_TAIL *GLEXCH_LINE <= GLEXCH_ER_MORE_MAX, "more of a header");
 
-static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, uint16_t seq, uint32_t credits, uint32_t saw)
+static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, const struct glexch_conn *conn)
 {
-	return seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
-	       (uint64_t)credits << GLEXCH_ER_AT_CREDITS |
-	       (uint64_t)((uint32_t)h->kind | saw << (GLEXCH_ER_AT_SAW - GLEXCH_ER_AT_KIND)) << GLEXCH_ER_AT_KIND;
+	const struct glexch_er *er = conn->er;
+
+	/* owed <= grant <= 255 */
+	return conn->tx_seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
+	       (uint64_t)conn->owed << GLEXCH_ER_AT_CREDITS |
+	       (uint64_t)((uint32_t)h->kind | (uint32_t)conn->saw << (GLEXCH_ER_AT_SAW - GLEXCH_ER_AT_KIND))
+		       << GLEXCH_ER_AT_KIND |
+	       (uint64_t)(er->rx_read + er->rx_owed) << GLEXCH_ER_AT_READ;
 }
 
 static inline uint32_t glexch_er_more(uint64_t w)
@@ -113,13 +128,14 @@ static inline int glexch_er_returns(uint64_t w)
 
 /*
  * What most are: a header of so many bytes at most, in one line, with nothing returned.
- * Such a word differs from others of its kind in its number and its length.
+ * Such a word differs from others of its kind in its number, its length, and what has been read.
  */
 #define GLEXCH_ER_BRIEF (GLEXCH_BRIEF_WORDS * 8)
 
 static inline int glexch_er_is_brief(uint64_t w)
 {
-	const uint64_t varies = 0xffff | (uint64_t)GLEXCH_ER_INL_MAX << GLEXCH_ER_AT_INL;
+	const uint64_t varies = 0xffff | (uint64_t)GLEXCH_ER_INL_MAX << GLEXCH_ER_AT_INL |
+				(uint64_t)GLEXCH_ER_READ_MASK << GLEXCH_ER_AT_READ;
 
 	return (w & ~varies) == (uint64_t)GLEXCH_ER_PAD << GLEXCH_ER_AT_KIND && glexch_er_inl(w) <= GLEXCH_ER_BRIEF;
 }
@@ -214,16 +230,53 @@ static inline uint32_t glexch_er_threshold(const struct glexch_er *er)
 	return er->starts / 8;
 }
 
+/* Lines that have been sent since the ring is there. */
+static inline uint32_t glexch_er_sent(const struct glexch_er *er)
+{
+	return er->tx_read + er->starts - er->tx_free;
+}
+
 /* Takes what the peer says it has read since.  Less than 0: it cannot have; glexch_er_poll fails the connection. */
 static __attribute__((noinline)) int glexch_er_recount(struct glexch_er *er)
 {
-	uint32_t read = glexch_er_word(er), lines = read - er->tx_read;
+	uint64_t word = glexch_er_word(er);
+	int32_t lines = glexch_er_news(er, word);
 
-	if (lines > er->starts - er->tx_free)
+	if (lines > (int32_t)(er->starts - er->tx_free))
 		return -1;
-	er->tx_read = read;
-	er->tx_free += lines;
-	return lines != 0;
+	if (lines <= 0)
+		return 0;
+	er->tx_read += (uint32_t)lines;
+	er->tx_free += (uint32_t)lines;
+	if ((int16_t)(er->conn->rx_seq - (uint16_t)(word >> 32)) >= 0) /* I4 */
+		er->tx_heard = er->tx_read;
+	return 1;
+}
+
+/* There are lines again. */
+static inline void glexch_er_end_wait(struct glexch_er *er)
+{
+	if (er->waits) {
+		er->waits = 0;
+		glexch_sr_kick(er->conn);
+	}
+}
+
+/* A record of the peer's came that says with w how far that has read: at the start again if it is all. */
+static inline void glexch_er_hear_read(struct glexch_er *er, uint64_t w)
+{
+	uint32_t sent = glexch_er_sent(er);
+
+	/* I4 */
+	er->tx_heard += ((uint32_t)(w >> GLEXCH_ER_AT_READ) - er->tx_heard) & GLEXCH_ER_READ_MASK;
+	if (er->tx_heard != sent || !er->tx_line || er->begun)
+		return;
+	er->tx_read = sent;
+	er->tx_free = er->starts;
+	er->tx_line = 0;
+	glexch_er_end_wait(er);
+	if (er->restarts++ % GLEXCH_ER_LOCATE == 0)
+		glexch_er_locate(er->conn, er);
 }
 
 static inline int glexch_er_has_room(struct glexch_er *er, uint32_t n)
@@ -243,7 +296,7 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	enum glexch_step step;
 	int flag;
 
-	rec[0] = glexch_er_pack(h, conn->tx_seq, conn->owed, conn->saw); /* owed <= grant <= 255 */
+	rec[0] = glexch_er_pack(h, conn);
 	rec[at] = er->tx_mark;
 	flag = (n > 1 && n > glexch_er_head_lines(h->inl)) || conn->parting ? GLEX_FLAG_FENCE : 0;
 	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8, flag));
@@ -556,14 +609,14 @@ static inline void glexch_er_fetch(const uint64_t *rec, uint64_t w)
 		__builtin_prefetch(rec + i * GLEXCH_LINE / 8);
 }
 
-/* The header of the record at rx_line, if that is there and next in the stream.  0: it is not; none is 0. */
-static inline uint64_t glexch_er_look(const struct glexch_er *er)
+/* The header of the record at a line, if that is there and next in the stream.  0: it is not; none is 0. */
+static inline uint64_t glexch_er_look_at(const struct glexch_er *er, uint32_t line)
 {
-	uint64_t *rec = (uint64_t *)(void *)(er->rx_ring + er->rx_line * GLEXCH_LINE);
+	uint64_t *rec = (uint64_t *)(void *)(er->rx_ring + line * GLEXCH_LINE);
 	/* relaxed: only a guess, until the mark is there */
 	uint64_t w = __atomic_load_n(rec, __ATOMIC_RELAXED);
 
-	if ((uint16_t)w != er->conn->rx_seq || !glexch_er_sane(er, w)) /* I4 */
+	if ((uint16_t)w != er->conn->rx_seq || !glexch_er_sane(er, w)) /* I5 */
 		return 0;
 	if (!glexch_er_is_brief(w))
 		glexch_er_fetch(rec, w);
@@ -572,6 +625,19 @@ static inline uint64_t glexch_er_look(const struct glexch_er *er)
 		return 0;
 	/* relaxed: ordered by the load before; what was guessed from may have been an old record */
 	return __atomic_load_n(rec, __ATOMIC_RELAXED) == w ? w : 0;
+}
+
+/* The same of the next record, wherever that is: at rx_line, unless its sender has gone back to the start. */
+static inline uint64_t glexch_er_look(struct glexch_er *er)
+{
+	uint64_t w = glexch_er_look_at(er, er->rx_line);
+
+	if (w || !er->rx_line)
+		return w;
+	w = glexch_er_look_at(er, 0);
+	if (w)
+		er->rx_line = 0;
+	return w;
 }
 
 int glexch_er_lines_due(const struct glexch_conn *conn)
@@ -586,7 +652,7 @@ int glexch_er_lines_due(const struct glexch_conn *conn)
 glex_ret_t glexch_er_return(struct glexch_conn *conn)
 {
 	struct glexch_er *er = conn->er;
-	uint64_t read = er->rx_read + er->rx_owed;
+	uint64_t read = (er->rx_read + er->rx_owed) | (uint64_t)conn->tx_seq << 32;
 	glex_ret_t ret = glexch_er_imm(conn, er->tx_lines - 1, &read, sizeof(read), GLEX_FLAG_FENCE);
 
 	if (ret == GLEX_SUCCESS) {
@@ -608,6 +674,7 @@ static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct gl
 	er->used++;
 	conn->rx_seq++;
 	conn->heard = conn->hot = 1;
+	glexch_er_hear_read(er, w);
 	if (!brief && glexch_er_returns(w))
 		glexch_sr_take(conn, (uint8_t)(w >> GLEXCH_ER_AT_CREDITS), w >> GLEXCH_ER_AT_SAW & 1);
 	conn->delivering = 1;
@@ -647,12 +714,10 @@ static void glexch_er_look_for_lines(struct glexch_conn *conn)
 {
 	int n = glexch_er_recount(conn->er);
 
-	if (n > 0 && conn->er->waits) {
-		conn->er->waits = 0;
-		glexch_sr_kick(conn);
-	} else if (n < 0) {
+	if (n > 0)
+		glexch_er_end_wait(conn->er);
+	else if (n < 0)
 		glexch_conn_fail(conn, "it says it has read more of its ring than was written");
-	}
 }
 
 /* Looks at the rings, from the given one on. */

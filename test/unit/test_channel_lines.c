@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_channel_lines.c - the room in rings: what happens when they are full, and how lines come back.
+ * test_channel_lines.c - the room in rings: what happens when they are full, how lines come back, and where
+ * records lie in a dialogue.
  */
 #include "channel_kit.h"
 #include "netmod-glex/channel/chan_priv.h"
@@ -323,6 +324,101 @@ START_TEST(ring__connection_destroyed_while_it_waits__others_are_heard_at_once)
 }
 END_TEST
 
+/* ---- dialogues ----------------------------------------------------------- */
+
+/* One record to the other side, which reads it. */
+static void tell(struct end *from, struct end *to)
+{
+	send_message(from, 60);
+	settle(from, to);
+}
+
+static const struct glexch_er *ring_of(const struct end *end)
+{
+	return end->conn->er;
+}
+
+START_TEST(dialogue__records__lie_at_the_start)
+{
+	struct end *a, *b;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	open_end(1, 0);
+	for (int i = 0; i < 300; i++) {
+		tell(a, b);
+		tell(b, a);
+		ck_assert_uint_eq(ring_of(a)->tx_line, 0);
+		tell(a, b);
+		ck_assert_uint_eq(ring_of(a)->tx_line, 2);
+		if (i % 50 == 0) /* a stream in between */
+			for (int k = 0; k < 40; k++)
+				send_message(a, 1 + fake_random(9000));
+		settle(a, b);
+	}
+	stop();
+}
+END_TEST
+
+/* Delivers to process 0 alone, which then does a round. */
+static void step_alone(void)
+{
+	fake_deliver(8);
+	glexch_progress(procs[0].ch);
+}
+
+/*
+ * A record that says how much has been read is delivered so late that 1,024 lines have been sent
+ * since, of which the last have not been read: its ten bits are those of all that was sent.
+ */
+START_TEST(dialogue__late_record__is_not_taken_for_a_new_one)
+{
+	struct glexch_er *er;
+	struct end *a, *b;
+	uint32_t said, sent;
+
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	open_end(1, 0);
+	tell(b, a);
+	tell(a, b);
+	tell(b, a);
+	er = a->conn->er;
+	said = er->tx_read + er->starts - er->tx_free;
+	a->conn->paused = 1;
+	send_message(b, 60);
+	for (sent = said; sent != said + 1024; sent = er->tx_read + er->starts - er->tx_free) {
+		if (sent == said + 1024 - 12)
+			steps(100);
+		send_message(a, sent == said + 1023 ? 30 : 60);
+		if (sent < said + 1024 - 12)
+			steps(20);
+		else
+			step_alone();
+		ck_assert_uint_le(er->tx_read + er->starts - er->tx_free, said + 1024);
+	}
+	ck_assert_uint_gt(er->tx_read, said);
+	a->conn->paused = 0;
+	for (int i = 0; i < 50; i++)
+		step_alone();
+	ck_assert_uint_eq(a->received, b->sent);
+	ck_assert_uint_ne(er->tx_line, 0);
+	ck_assert_uint_le(er->tx_free, er->starts - 12);
+	for (int i = 0; i < 100; i++)
+		send_message(a, 60);
+	settle(a, b);
+	tell(b, a);
+	ck_assert_uint_eq(er->tx_line, 0);
+	stop();
+}
+END_TEST
+
+/* ---- main ---------------------------------------------------------------- */
+
 int main(void)
 {
 	Suite *suite = suite_create("channel_lines");
@@ -342,6 +438,8 @@ int main(void)
 	tcase_add_loop_test(tc, ring__short_and_full_of_integers__nothing_behind_it_is_read, 1, 5);
 	tcase_add_loop_test(tc, ring__longest_full_and_all_credits_used__is_in_order, 0, 8);
 	tcase_add_loop_test(tc, ring__connection_destroyed_while_it_waits__others_are_heard_at_once, 0, 4);
+	tcase_add_loop_test(tc, dialogue__records__lie_at_the_start, 1, 6);
+	tcase_add_loop_test(tc, dialogue__late_record__is_not_taken_for_a_new_one, 1, 9);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
