@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 /* count groups of n vectors, each by COPY, the last of them first. */
 #define COPY_BACK(vec, n, COPY, count)                                                                                 \
 	do {                                                                                                           \
-		const uint64_t group_ = (n) * sizeof(vec), all_ = (count)*group_;                                      \
+		const uint64_t group_ = (n) * sizeof(vec), all_ = group_ * (count);                                    \
                                                                                                                        \
 		dst += all_, src += all_;                                                                              \
 		for (uint64_t i_ = (count); i_ > 0; i_--) {                                                            \
@@ -138,35 +138,17 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 	} while (0)
 
 #define VECTOR_COPY(name, isa, vec)                                                                                    \
-	__attribute__((target(isa), aligned(64))) static int name(unsigned char *dst, const unsigned char *src,        \
-								  uint64_t len)                                        \
+	static inline __attribute__((target(isa), always_inline)) int name##_either(                                   \
+		unsigned char *dst, const unsigned char *src, uint64_t len, bool back)                                 \
 	{                                                                                                              \
 		const uint64_t v = sizeof(vec), skip = v - (uintptr_t)dst % v;                                         \
                                                                                                                        \
 		if (((uintptr_t)dst % v | len % (8 * v)) == 0) { /* the usual: straight on */                          \
-			for (const unsigned char *end = src + len - 8 * v; src != end;)                                \
-				COPY8(vec);                                                                            \
-			COPY7(vec);                                                                                    \
-			copy_rest(dst, src, v - 8);                                                                    \
-			return 0;                                                                                      \
-		}                                                                                                      \
-		STORE(vec, 0, LOAD(vec, 0));                                                                           \
-		len -= 8;                                                                                              \
-		for (dst += skip, src += skip, len -= skip; len >= 4 * v; len -= 4 * v)                                \
-			COPY4(vec);                                                                                    \
-		for (; len >= v; len -= v)                                                                             \
-			COPY1(vec);                                                                                    \
-		copy_rest(dst, src, len);                                                                              \
-		return 0;                                                                                              \
-	}                                                                                                              \
-                                                                                                                       \
-	__attribute__((target(isa), aligned(64))) static int name##_back(unsigned char *dst, const unsigned char *src, \
-									 uint64_t len)                                 \
-	{                                                                                                              \
-		const uint64_t v = sizeof(vec), skip = v - (uintptr_t)dst % v;                                         \
-                                                                                                                       \
-		if (((uintptr_t)dst % v | len % (8 * v)) == 0) {                                                       \
-			COPY_BACK(vec, 8, COPY8, len / (8 * v) - 1);                                                   \
+			if (back)                                                                                      \
+				COPY_BACK(vec, 8, COPY8, len / (8 * v) - 1);                                           \
+			else                                                                                           \
+				for (const unsigned char *end = src + len - 8 * v; src != end;)                        \
+					COPY8(vec);                                                                    \
 			COPY7(vec);                                                                                    \
 			copy_rest(dst, src, v - 8);                                                                    \
 			return 0;                                                                                      \
@@ -174,11 +156,27 @@ static inline __attribute__((always_inline)) void copy_rest(unsigned char *dst, 
 		STORE(vec, 0, LOAD(vec, 0));                                                                           \
 		len -= 8;                                                                                              \
 		dst += skip, src += skip, len -= skip;                                                                 \
-		COPY_BACK(vec, 4, COPY4, len / (4 * v));                                                               \
+		if (back)                                                                                              \
+			COPY_BACK(vec, 4, COPY4, len / (4 * v));                                                       \
+		else                                                                                                   \
+			for (const unsigned char *end = src + len / (4 * v) * (4 * v); src != end;)                    \
+				COPY4(vec);                                                                            \
 		for (len %= 4 * v; len >= v; len -= v)                                                                 \
 			COPY1(vec);                                                                                    \
 		copy_rest(dst, src, len);                                                                              \
 		return 0;                                                                                              \
+	}                                                                                                              \
+                                                                                                                       \
+	__attribute__((target(isa), aligned(64))) static int name(unsigned char *dst, const unsigned char *src,        \
+								  uint64_t len)                                        \
+	{                                                                                                              \
+		return name##_either(dst, src, len, false);                                                            \
+	}                                                                                                              \
+                                                                                                                       \
+	__attribute__((target(isa), aligned(64))) static int name##_back(unsigned char *dst, const unsigned char *src, \
+									 uint64_t len)                                 \
+	{                                                                                                              \
+		return name##_either(dst, src, len, true);                                                             \
 	}
 
 VECTOR_COPY(copy_avx2, "avx2", v32)
