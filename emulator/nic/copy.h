@@ -51,7 +51,7 @@ bool emu_copier_works(enum emu_copier copier);
 #define EMU_COPY_BACK 8u
 #define EMU_COPY_WAYS 16u
 
-#define EMU_COPY_TURN_MIN 8192u /* half of the smallest cache, and half of that */
+#define EMU_COPY_TURN_MIN 8192u /* with where it goes half of a first-level cache */
 
 /*
  * Copies len >= EMU_COPIER_MIN bytes, which do not overlap, the last eight behind all

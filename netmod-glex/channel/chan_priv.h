@@ -336,7 +336,7 @@ struct glexch_er {
 	uint32_t tx_read;  /* rx_read of the peer, as far as it is known */
 	uint32_t tx_heard; /* what the peer had read when it sent its last record, or less */
 	uint32_t tx_lines;
-	uint32_t restarts;
+	uint32_t restarts;    /* how often records went back to the start of that ring in a dialogue */
 	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
 	uint16_t rx_seq;      /* of the connection, when something was sent last: who has heard more since answers */
 	uint32_t used;	      /* records since the hand came by */
