@@ -326,7 +326,7 @@ struct glexch_er {
 	uint32_t starts; /* where records may begin: glexch_er_starts */
 	uint8_t *rx_ring;
 	uint8_t *tx_copy; /* of the ring of the peer, as far as it has been written; NULL: not needed */
-	uint64_t rx_mark; /* that the next record here must have */
+	uint64_t rx_mark; /* that the next record here must have, and the number of its line added */
 	uint64_t tx_mark;
 	uint32_t rx_line; /* where it will be */
 	uint32_t rx_owed; /* lines read and not returned */

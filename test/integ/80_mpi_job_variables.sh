@@ -48,6 +48,23 @@ has "it is one" '^  endpoint type 2,'
 run "fewer slots than the peers need" GLEX_EP_MPQ_SLOTS=1
 has "are as many as they need" '^  endpoint type 0, key 0x[0-9a-f]*, MPQ (1024|2048),'
 
+# Three messages of 20,000 to 60,000 bytes
+compile_mpi eager "$src/test/mpi/eager.c"
+# longer NAME COUNT VARIABLE=VALUE...: so many of them go by rendezvous
+longer() {
+	local name=$1 count=$2
+	shift 2
+	env GLEX_MPI_STATS=1 "$@" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n 2 "$work/bin/eager" 20000 40000 60000 \
+		>"$work/out" 2>"$work/err" && says ok out &&
+		[ "$(awk '/^glex: rank/ { rank = $3 } rank == 0 && /^  rendezvous  / { print $2 }' "$work/err")" = "$count" ]
+	result $? "$name"
+}
+longer "all are eager" "" NOTHING=1
+longer "longer than GLEX_EAGER_MAX_MSG_SIZE: by rendezvous" 2 GLEX_EAGER_MAX_MSG_SIZE=32768
+longer "longer than GLEX_MPI_EAGER_MAX: the same" 3 GLEX_MPI_EAGER_MAX=16384
+longer "of the two the job's variable holds" 2 GLEX_MPI_EAGER_MAX=16384 GLEX_EAGER_MAX_MSG_SIZE=32768
+longer "also where it is the greater one" "" GLEX_MPI_EAGER_MAX=16384 GLEX_EAGER_MAX_MSG_SIZE=65536
+
 unset MPIR_CVAR_NOLOCAL
 run "ranks that may share memory"
 has "share it" '^  peers 0,'

@@ -417,6 +417,48 @@ START_TEST(dialogue__late_record__is_not_taken_for_a_new_one)
 }
 END_TEST
 
+static void count_data(struct glexch_conn *conn, void *buf, size_t len)
+{
+	struct end *end = glexch_conn_user(conn);
+
+	(void)buf;
+	end->received += len;
+}
+
+/*
+ * A record of two lines and two words begins at the start, where its receiver looks behind another of two
+ * lines first: there its last bytes, which are those of a header, stand before its mark.
+ */
+START_TEST(dialogue__midst_of_a_record__is_not_taken_for_one)
+{
+	uint64_t words[16];
+	struct glexch_ops ops = kit_ops;
+	struct end *a, *b;
+
+	ops.data = count_data;
+	ops.packet = NULL;
+	kit_params.ops = &ops;
+	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	open_ring();
+	open_end(1, 0);
+	for (int i = 0; fake.injects && i < 300; i++) { /* else no such record is one PUT */
+		tell(a, b);
+		tell(b, a);
+		ck_assert_uint_eq(ring_of(a)->tx_line, 0);
+		ck_assert_uint_eq(ring_of(b)->rx_line, 2);
+		for (int k = 0; k < 16; k++)
+			words[k] = b->conn->rx_seq;
+		ck_assert_int_eq(glexch_try_short(a->conn, words, 80, 80, words + 10, 48), 1);
+		a->sent += sizeof(words);
+		settle(a, b);
+		tell(b, a);
+	}
+	stop();
+}
+END_TEST
+
 /* ---- main ---------------------------------------------------------------- */
 
 int main(void)
@@ -440,6 +482,7 @@ int main(void)
 	tcase_add_loop_test(tc, ring__connection_destroyed_while_it_waits__others_are_heard_at_once, 0, 4);
 	tcase_add_loop_test(tc, dialogue__records__lie_at_the_start, 1, 6);
 	tcase_add_loop_test(tc, dialogue__late_record__is_not_taken_for_a_new_one, 1, 9);
+	tcase_add_loop_test(tc, dialogue__midst_of_a_record__is_not_taken_for_one, 1, 4);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
