@@ -122,8 +122,8 @@ struct glexd {
 	bool private;	    /* leaves with its last client */
 	uint32_t linger_ms;
 
-	LIST_HEAD(, session) sessions;
-	uint32_t clients; /* sessions that keep a private glexd alive */
+	LIST_HEAD(, session) sessions; /* changed by the control thread, under lock: another looks at them (numa.c) */
+	uint32_t clients;	       /* sessions that keep a private glexd alive */
 	uint32_t next_session;
 	uint32_t next_turn; /* round robin */
 

@@ -107,8 +107,8 @@ void session_end(struct session *session, const char *why)
 		glexd->clients--;
 		numa_client_out(session);
 	}
-	pthread_mutex_unlock(&glexd->lock);
 	LIST_REMOVE(session, link);
+	pthread_mutex_unlock(&glexd->lock);
 	if (session->readable)
 		event_free(session->readable);
 	if (session->died)
@@ -268,7 +268,9 @@ void session_accept(evutil_socket_t listener, short what, void *arg)
 	session->nic_id = EMU_UNSET;
 	LIST_INIT(&session->ports);
 	session->pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
+	lock(glexd);
 	LIST_INSERT_HEAD(&glexd->sessions, session, link);
+	pthread_mutex_unlock(&glexd->lock);
 	session->readable = event_new(glexd->base, fd, EV_READ | EV_PERSIST, on_request, session);
 	if (session->pidfd >= 0)
 		session->died = event_new(glexd->base, session->pidfd, EV_READ, on_death, session);

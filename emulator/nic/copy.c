@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) void copy_last(unsigned char *dst, 
  * there (as in the rings of a channel): that is not for the thread sanitizer to see.
  */
 #ifdef __SANITIZE_THREAD__
-#define POLLED_MAX 1024u /* a record of a channel's ring that is one PUT */
+#define POLLED_MAX 4288u /* the longest record of a channel's ring: its receiver may look in its midst */
 #else
 #define POLLED_MAX 0u
 #endif
