@@ -134,7 +134,10 @@ static __attribute__((noinline)) void copy_odd(uint32_t way, unsigned char *dst,
 		}
 }
 
-/* host: or NULL.  Into both of its callers, and what does not copy much out of it. */
+/*
+ * host: or NULL.  Into both of its callers, and what does not copy much out of it: a PUT
+ * of 4 KiB is some thirty nanoseconds, so what is done around the copy counts (quiet.h).
+ */
 static inline __attribute__((always_inline)) void copy_ordered(struct emu_host *host, void *dst_, const void *src_,
 							       uint64_t len)
 {

@@ -328,12 +328,12 @@ struct glexch_er {
 	uint8_t *tx_copy; /* of the ring of the peer, as far as it has been written; NULL: not needed */
 	uint64_t rx_mark; /* that the next record here must have, and the number of its line added */
 	uint64_t tx_mark;
-	uint32_t rx_line; /* where it will be */
+	uint32_t rx_line; /* where it will be, unless its sender goes back to the start */
 	uint32_t rx_owed; /* lines read and not returned */
 	uint32_t rx_read; /* lines returned, since the ring is there */
 	uint32_t tx_line;
 	uint32_t tx_free;  /* lines of the ring of the peer that may be written */
-	uint32_t tx_read;  /* rx_read of the peer, as far as it is known */
+	uint32_t tx_read;  /* lines the peer has read there, as far as it is known */
 	uint32_t tx_heard; /* what the peer had read when it sent its last record, or less */
 	uint32_t tx_lines;
 	uint32_t restarts;    /* how often records went back to the start of that ring in a dialogue */

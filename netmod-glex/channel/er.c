@@ -22,7 +22,7 @@
  * looked at whenever the other has no lines left, in the middle of sending too.  Each record says the
  * same, in ten bits.  Who learns from one that all he sent has been read goes on at the start of the
  * ring: in a dialogue all records come to lie in the same few lines, which are in the first-level
- * cache of both sides still (1 KiB in 64 KiB of lines one after the other: 200 ns; always in the same: 105).
+ * cache of both sides still (a bare program, 1 KiB, in 64 KiB of lines by turns: 200 ns; always in the same: 105).
  * The receiver finds out by itself, for he looks at both places.
  *
  * Where the endpoint can, bytes go straight from the caller's memory
@@ -50,8 +50,8 @@
  *     It counts all there ever were, so nothing is lost if the sender misses some;
  *     and goes behind all that was PUT before (a fence), so it never goes back.
  * I4  tx_heard is not ahead of what the peer has read.  The ten bits of a record move it on to the first
- *     number that ends with them.  The word does too, if all has been delivered that the peer sent
- *     before it: what comes later was sent when as much had been read.  Else it stays behind.
+ *     number that ends with them.  The word's number takes its place, if all has been delivered that the
+ *     peer sent before that: what comes later was sent when as much had been read.  Else it stays behind.
  * I5  A record is delivered when its number is next in the stream of the
  *     connection, whichever way what is before it came.
  */
@@ -216,7 +216,7 @@ static enum glexch_step glexch_er_step_of(struct glexch_conn *conn, glex_ret_t r
 	return GLEXCH_STEP_FAILED;
 }
 
-/* Once a lap: where the ring of the peer is mapped, if it is. */
+/* Once a lap, and in some restarts: where the ring of the peer is mapped, if it is. */
 static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn *conn, struct glexch_er *er)
 {
 	struct glex_imm_rdma_req req;

@@ -326,6 +326,16 @@ END_TEST
 
 /* ---- dialogues ----------------------------------------------------------- */
 
+/* Two ends that have rings. */
+static void start_dialogue(unsigned seed, struct end **a, struct end **b)
+{
+	start_er(seed, GLEXCH_MODE_ER, 4, RING);
+	*a = &procs[0].main_end;
+	*b = &procs[1].main_end;
+	open_ring();
+	open_end(1, 0);
+}
+
 /* One record to the other side, which reads it. */
 static void tell(struct end *from, struct end *to)
 {
@@ -338,15 +348,19 @@ static const struct glexch_er *ring_of(const struct end *end)
 	return end->conn->er;
 }
 
+/* Lines that have been sent since the ring is there. */
+static uint32_t sent_by(const struct end *end)
+{
+	const struct glexch_er *er = ring_of(end);
+
+	return er->tx_read + er->starts - er->tx_free;
+}
+
 START_TEST(dialogue__records__lie_at_the_start)
 {
 	struct end *a, *b;
 
-	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
-	a = &procs[0].main_end;
-	b = &procs[1].main_end;
-	open_ring();
-	open_end(1, 0);
+	start_dialogue((unsigned)_i, &a, &b);
 	for (int i = 0; i < 300; i++) {
 		tell(a, b);
 		tell(b, a);
@@ -375,23 +389,19 @@ static void step_alone(void)
  */
 START_TEST(dialogue__late_record__is_not_taken_for_a_new_one)
 {
-	struct glexch_er *er;
+	const struct glexch_er *er;
 	struct end *a, *b;
 	uint32_t said, sent;
 
-	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
-	a = &procs[0].main_end;
-	b = &procs[1].main_end;
-	open_ring();
-	open_end(1, 0);
+	start_dialogue((unsigned)_i, &a, &b);
 	tell(b, a);
 	tell(a, b);
 	tell(b, a);
-	er = a->conn->er;
-	said = er->tx_read + er->starts - er->tx_free;
+	er = ring_of(a);
+	said = sent_by(a);
 	a->conn->paused = 1;
 	send_message(b, 60);
-	for (sent = said; sent != said + 1024; sent = er->tx_read + er->starts - er->tx_free) {
+	for (sent = said; sent != said + 1024; sent = sent_by(a)) {
 		if (sent == said + 1024 - 12)
 			steps(100);
 		send_message(a, sent == said + 1023 ? 30 : 60);
@@ -399,7 +409,7 @@ START_TEST(dialogue__late_record__is_not_taken_for_a_new_one)
 			steps(20);
 		else
 			step_alone();
-		ck_assert_uint_le(er->tx_read + er->starts - er->tx_free, said + 1024);
+		ck_assert_uint_le(sent_by(a), said + 1024);
 	}
 	ck_assert_uint_gt(er->tx_read, said);
 	a->conn->paused = 0;
@@ -438,11 +448,7 @@ START_TEST(dialogue__midst_of_a_record__is_not_taken_for_one)
 	ops.data = count_data;
 	ops.packet = NULL;
 	kit_params.ops = &ops;
-	start_er((unsigned)_i, GLEXCH_MODE_ER, 4, RING);
-	a = &procs[0].main_end;
-	b = &procs[1].main_end;
-	open_ring();
-	open_end(1, 0);
+	start_dialogue((unsigned)_i, &a, &b);
 	for (int i = 0; fake.injects && i < 300; i++) { /* else no such record is one PUT */
 		tell(a, b);
 		tell(b, a);
