@@ -8,7 +8,8 @@
 #   uct      ucx_perftest over posix shared memory, at UCT level
 #   fi       fi_pingpong over libfabric's shm provider
 #
-# At each size a run of each, one right after the other, then the next round.  What
+# At each size a run of each, one right after the other, then the next round; what was
+# measured while the processors were nearer or farther than usual is measured again.  What
 # counts is the median over the rounds; of a figure beside another's, the ratio of
 # the two: virtual processors move, in the middle of a run, and of single ratios
 # twice as many are worth nothing.  What is not installed is left out; a row whose
@@ -127,6 +128,16 @@ start_glexd()
 	done
 }
 
+# The one of lib.sh, from glex_perf: it measures RAW beside whatever else it does
+measure_raw()
+{
+	"$perf" --json -t imm_put_lat -s 8 -n 200 >"$work/out" 2>"$work/err" ||
+		{ cat "$work/err" >&2; die "RAW could not be measured"; }
+	sed -n 's/.*"raw_ns":\([0-9.]*\).*"busy":\([0-9.]*\).*/raw 8 \1\nbusy - \2/p' "$work/out" >"$work/raw_now"
+	raw_ns=$(awk '$1 == "raw" { print $3 }' "$work/raw_now")
+	[ -n "$raw_ns" ] || die "glex_perf does not say RAW"
+}
+
 # ours ROUND ARGS: lines "ROUND WAY TEST SIZE METRIC VALUE" of what glex_perf prints
 ours()
 {
@@ -169,7 +180,7 @@ ours()
 		put("raw2", get("raw2_ns"))
 		put("ring", get("ring_ns"))
 		put("busy", get("busy"))
-	}' "$work/out" >>"$work/data"
+	}' "$work/out" >>"$work/got"
 }
 
 # The CPU time of all threads of glexd, in ns.
@@ -252,7 +263,7 @@ uct()
 		print who, "ns", $2 * 1e3
 		print who, "MBps", $6 * 1.048576
 		print who, "Mps", $8 / 1e6
-	}' "$work/out" >>"$work/data"
+	}' "$work/out" >>"$work/got"
 }
 
 # How many messages of a size take a tenth of a second or so.
@@ -286,7 +297,7 @@ fi_pingpong_of()
 {
 	pair taskset -c "$core1" fi_pingpong -p shm -e rdm -I "$3" -S "$2" -B $((port + 1))
 	meet taskset -c "$core0" fi_pingpong -p shm -e rdm -I "$3" -S "$2" -P "$port" localhost
-	awk -v who="$1 fi pingpong $2" 'NF == 8 && $1 ~ /^[0-9]/ { print who, "ns", $7 * 1e3 }' "$work/out" >>"$work/data"
+	awk -v who="$1 fi pingpong $2" 'NF == 8 && $1 ~ /^[0-9]/ { print who, "ns", $7 * 1e3 }' "$work/out" >>"$work/got"
 }
 
 # ---- measuring ---------------------------------------------------------------
@@ -294,21 +305,22 @@ fi_pingpong_of()
 # The limits of glex_perf's own rows come with them; sizes of each kind of message.
 measure()
 {
+	find_usual
 	round=1
 	while [ "$round" -le "$rounds" ]; do
 		for size in $sizes; do
 			progress "round $round of $rounds: $size bytes"
-			size_round "$round" "$size"
+			settled size_round "$round" "$size"
 		done
 		progress "round $round of $rounds: rates and the rest"
-		rate_round "$round"
+		settled rate_round "$round"
 		# A window is told and answered once, which takes as long as sixty copies of 4 KiB between distant cores.
-		ours "$round" -W 256 -t put_bw,get_bw,put_bibw -s "$short_sizes"
-		ours "$round" -t put_bw,get_bw,put_bibw -s "$bw_sizes"
-		ours "$round" -m malloc -t put_bw,get_bw -s "$attach_sizes"
-		ours "$round" -m huge -t put_bw,get_bw -s "$attach_sizes"
-		ours "$round" -t wake_lat,open,ep_mem,rcache_hit,reg_miss
-		ours "$round" -T normal -t overlap
+		settled ours "$round" -W 256 -t put_bw,get_bw,put_bibw -s "$short_sizes"
+		settled ours "$round" -t put_bw,get_bw,put_bibw -s "$bw_sizes"
+		settled ours "$round" -m malloc -t put_bw,get_bw -s "$attach_sizes"
+		settled ours "$round" -m huge -t put_bw,get_bw -s "$attach_sizes"
+		settled ours "$round" -t wake_lat,open,ep_mem,rcache_hit,reg_miss
+		settled ours "$round" -T normal -t overlap
 		progress "round $round of $rounds: idle glexd"
 		idle "$round"
 		round=$((round + 1))
@@ -475,18 +487,11 @@ to_rows()
 
 print_table()
 {
-	awk -v rounds="$rounds" "$awk_median"'
-	$5 == "raw" { raw[++raws] = $6 }
+	raw_lines | awk -F '\t' -v rounds="$rounds" "$awk_raw_heading"'{ raw_heading(rounds) }'
+	awk "$awk_median"'
 	$5 == "raw2" { raw2[++raw2s] = $6 }
 	$5 == "ring" { ring[++rings] = $6 }
-	$5 == "busy" { busy[++looks] = $6 }
-	END {
-		middle = median(raw, raws)
-		printf "medians of %d interleaved rounds; RAW %.1f ns one way (%.1f to %.1f), RAW2 %.1f, RING %.1f ns\n", rounds, middle,
-			raw[1], raw[raws], median(raw2, raw2s), median(ring, rings)
-		if (median(busy, looks) > 0.3)
-			printf "NOTE: %.1f other tasks were running on this machine: do not trust these figures\n", median(busy, looks)
-	}' "$work/data"
+	END { printf "a line each way %.1f ns (RAW2), a bare queue %.1f (RING)\n", median(raw2, raw2s), median(ring, rings) }' "$work/data"
 	awk -F '\t' '
 	BEGIN { printf "\n%-42s %10s %-6s %17s %6s  %-8s %5s\n", "", "figure", "", "beside", "ratio", "must", "aim" }
 	{

@@ -10,7 +10,10 @@ set -u
 LC_ALL=C
 export LC_ALL
 
+prog=floor.sh
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
+# shellcheck source=test/bench/lib.sh
+. "$here/lib.sh"
 
 usage()
 {
@@ -41,18 +44,18 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' HUP INT TERM
 
 "$here/mpi_compare.sh" --prefix "$prefix" -r "$rounds" --sizes 8,64K,1M --tsv "$work/tsv" >"$work/out" ||
-	{ echo "floor.sh: nothing measured" >&2; exit 1; }
+	die "nothing measured"
 
-awk -F '\t' -v rounds="$rounds" '
-$1 == "# raw_ns" {
-	printf "floor: medians of %d interleaved rounds, RAW %.0f ns (%.0f to %.0f)\n\n", rounds, $2, $3, $4
-	printf "%-22s %10s %-5s %10s %-5s %7s %10s\n", "", "glex", "", "peer", "", "ratio", "limit"
-	raw = $2
+awk -F '\t' -v rounds="$rounds" "$awk_raw_heading"'
+/^#/ {
+	raw_heading(rounds)
+	if ($1 == "# raw_ns")
+		raw = $2
+	next
 }
-$1 == "# busy" && $2 > 0.3 {
-	busy = $2
+!heads++ {
+	printf "\n%-22s %10s %-5s %10s %-5s %7s %10s\n", "", "glex", "", "peer", "", "ratio", "limit"
 }
-/^#/ { next }
 {
 	glex[$1, $2] = $4
 	shm[$1, $2] = $7
@@ -80,8 +83,6 @@ END {
 	if (glex["latency", 8] != "NaN" && raw > 0)
 		printf "\nlatency 8 B is %.1f RAW over glex, %.1f over shm\n", glex["latency", 8] * 1e3 / raw,
 			shm["latency", 8] * 1e3 / raw
-	if (busy)
-		printf "NOTE: %.1f other tasks were running on this machine: do not trust these figures\n", busy
 	printf "%s\n", missed ? missed " missed" : "all met"
 	exit missed != 0
 }' "$work/tsv"

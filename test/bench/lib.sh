@@ -122,7 +122,8 @@ turned()
 # and that is another machine (RAW 27 and 155 ns; whatever two processes do together is
 # two to five times as slow).  Figures of one do not belong beside figures of the other.
 
-# What the machine gives just now: raw_ns
+# What the machine gives just now: raw_ns, and in $work/raw_now lines "raw 8 NS" and, if known, "busy - TASKS".  For those
+# that have built mpi_bench; others have one of their own.
 measure_raw()
 {
 	"$work/mpi_bench" --raw >"$work/raw_now" || die "RAW could not be measured"
@@ -149,7 +150,7 @@ find_usual()
 # up to four times, as long as the machine was another before it or after.
 settled()
 {
-	tries=0
+	remade=0
 	measure_raw
 	while :; do
 		before_ns=$raw_ns
@@ -157,11 +158,11 @@ settled()
 		"$@" || return
 		measure_raw
 		is_usual "$before_ns" && is_usual "$raw_ns" && break
-		if [ $tries -eq 4 ]; then
+		if [ $remade -eq 4 ]; then
 			strays=$((strays + 1))
 			break
 		fi
-		tries=$((tries + 1))
+		remade=$((remade + 1))
 	done
 	cat "$work/raw_now" >>"$work/raw"
 	cat "$work/got" >>"$work/data"
