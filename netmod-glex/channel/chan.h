@@ -118,7 +118,7 @@ struct glexch_params {
 	enum glexch_mode mode;
 	uint32_t er_max; /* peers that can have an exclusive channel at a time */
 	uint32_t
-		er_bytes; /* of a ring, with a copy of the peer's if that is needed, at least 4096; 0: of its own choice */
+		er_bytes; /* of a ring, with a copy of the peer's if that is needed, at least 4096; 0: of its own choice, 64 KiB at most */
 
 	/* about the endpoint */
 	enum glex_ep_type ep_type; /* another, where none of it is free */

@@ -419,14 +419,15 @@ struct glexch {
 	uint32_t er_count;
 	uint32_t er_changes; /* of that list */
 	uint32_t er_max;
-	uint32_t er_lines;  /* of a ring */
-	int er_injects;	    /* bytes of any memory can be PUT there; -1: not tried yet */
-	int fetches;	    /* and GET into any */
-	uint32_t er_inline; /* stream bytes beside the header of a record */
-	uint32_t er_answer; /* the same in an answer */
-	uint32_t er_after;  /* packets, after which a peer gets one */
-	uint32_t er_wants;  /* somebody found no room: those unused are closed */
-	uint32_t thirst;    /* rounds of looking for credits that nobody needs */
+	uint32_t er_lines;	/* of a ring */
+	uint32_t er_lines_copy; /* the same, if its sender needs a copy */
+	int er_injects;		/* bytes of any memory can be PUT there; -1: not tried yet */
+	int fetches;		/* and GET into any */
+	uint32_t er_inline;	/* stream bytes beside the header of a record */
+	uint32_t er_answer;	/* the same in an answer */
+	uint32_t er_after;	/* packets, after which a peer gets one */
+	uint32_t er_wants;	/* somebody found no room: those unused are closed */
+	uint32_t thirst;	/* rounds of looking for credits that nobody needs */
 	int closing;
 	int lost;	 /* the device is: nothing goes any more */
 	const char *why; /* the last failure */
@@ -485,6 +486,24 @@ static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 		for (i = 0; i < len; i++)
 			dst[i] = src[i];
 	}
+}
+
+/*
+ * A header, which has just been made, word by word: a load of more than one of the stores
+ * that made it would wait until they have left for the cache, behind all that was stored before.
+ */
+static inline void glexch_copy_header(void *dst_, const void *src_, size_t len)
+{
+	const uint8_t *src = src_;
+	uint8_t *dst = dst_;
+	size_t i;
+
+	for (i = 0; i + 8 <= len; i += 8) {
+		memcpy(dst + i, src + i, 8);
+		GLEXCH_STAY_LOOP(i);
+	}
+	for (; i < len; i++)
+		dst[i] = src[i];
 }
 
 static inline void glexch_clear_words(uint64_t *words, size_t n)
