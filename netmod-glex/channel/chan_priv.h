@@ -488,24 +488,6 @@ static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 	}
 }
 
-/*
- * A header, which has just been made, word by word: a load of more than one of the stores
- * that made it would wait until they have left for the cache, behind all that was stored before.
- */
-static inline void glexch_copy_header(void *dst_, const void *src_, size_t len)
-{
-	const uint8_t *src = src_;
-	uint8_t *dst = dst_;
-	size_t i;
-
-	for (i = 0; i + 8 <= len; i += 8) {
-		memcpy(dst + i, src + i, 8);
-		GLEXCH_STAY_LOOP(i);
-	}
-	for (; i < len; i++)
-		dst[i] = src[i];
-}
-
 static inline void glexch_clear_words(uint64_t *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -358,7 +358,7 @@ static int glexch_er_try_long(struct glexch_conn *conn, const void *hdr, uint32_
 	    GLEXCH_STEP_OK)
 		return 0;
 	rec[glexch_round8(hdr_len) / 8] = 0; /* the padding of the last word */
-	glexch_copy_header(rec + 1, hdr, hdr_len);
+	glexch_copy_few(rec + 1, hdr, hdr_len);
 	if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
 		return 0;
 	er->begun = 0;
@@ -390,7 +390,7 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	h.kind = len ? GLEXCH_ER_SPLIT : GLEXCH_ER_PAD;
 	h.more = len ? (uint32_t)hdr_len : 0;
 	rec[glexch_round8(h.inl) / 8] = 0; /* the padding of the last word */
-	glexch_copy_header(rec + 1, hdr, hdr_len);
+	glexch_copy_few(rec + 1, hdr, hdr_len);
 	glexch_copy_some((uint8_t *)(rec + 1) + hdr_len, data, len);
 	if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
 		return 0;

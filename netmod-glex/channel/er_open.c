@@ -20,8 +20,8 @@
  * tend the connections (conn.c); meanwhile the shared channel serves.
  *
  * How long rings are: the fewer lines go round, the more of them are in the first-level caches
- * of both sides; the more there are, the later the sender has to wait.  A stream of 1 to 4 KiB
- * is 15 to 45 % faster in 24 KiB than in 64, of which other lengths make no difference.  Where
+ * of both sides; the more there are, the later the sender has to wait.  Streams of messages of 1 to
+ * 4 KiB are 10 to 45 % faster in 24 KiB than in 64, those of other lengths equally fast.  Where
  * the sender needs a copy of the peer's ring (er.c), PUTs are made by others, and it is the wait
  * that counts; what is asked for by length is halved there, so that a peer costs the same.
  * The first ring tells; until then nobody knows how long his are.

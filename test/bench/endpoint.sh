@@ -179,7 +179,6 @@ ours()
 		put("raw", get("raw_ns"))
 		put("raw2", get("raw2_ns"))
 		put("ring", get("ring_ns"))
-		put("busy", get("busy"))
 	}' "$work/out" >>"$work/got"
 }
 
