@@ -318,6 +318,13 @@ enum glexch_er_state {
 };
 
 /* One end of a pair of rings: er.c. */
+/* One way from the first line of a ring of the peer on. */
+struct glexch_er_lap {
+	uint32_t sent; /* tx_sent when it began */
+	uint32_t from; /* lines that it left out, since they had not been read */
+	uint32_t to;   /* 0: none */
+};
+
 struct glexch_er {
 	struct glexch_er *next;
 	struct glexch_conn *conn;
@@ -329,14 +336,18 @@ struct glexch_er {
 	uint64_t rx_mark; /* that the next record here must have, and the number of its line added */
 	uint64_t tx_mark;
 	uint32_t rx_line; /* where it will be, unless its sender goes back to the start */
+	uint32_t rx_skip; /* or on to where the lap before ended; 0: nowhere */
 	uint32_t rx_owed; /* lines read and not returned */
 	uint32_t rx_read; /* lines returned, since the ring is there */
 	uint32_t tx_line;
-	uint32_t tx_free;  /* lines of the ring of the peer that may be written */
-	uint32_t tx_read;  /* lines the peer has read there, as far as it is known */
+	uint32_t tx_sent;  /* lines sent, since the ring is there */
+	uint32_t tx_read;  /* of these, those the peer has read, as far as it is known */
 	uint32_t tx_heard; /* what the peer had read when it sent its last record, or less */
 	uint32_t tx_lines;
-	uint32_t restarts;    /* how often records went back to the start of that ring in a dialogue */
+	uint32_t tx_skip;     /* where the lap before ended: what is behind is free; 0: it went to the end */
+	struct glexch_er_lap lap;
+	struct glexch_er_lap last; /* the one before, whose lines are being written again */
+	uint32_t laps;
 	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
 	uint16_t rx_seq;      /* of the connection, when something was sent last: who has heard more since answers */
 	uint32_t used;	      /* records since the hand came by */
@@ -600,7 +611,7 @@ static inline uint32_t glexch_er_whole(uint32_t lines, uint32_t wish)
 /* As far as is known, half of the ring of the peer is written and not read. */
 static inline int glexch_er_is_half_full(const struct glexch_er *er)
 {
-	return er->tx_free < er->starts / 2;
+	return er->tx_sent - er->tx_read > er->starts / 2;
 }
 
 static inline int glexch_er_usable(const struct glexch_conn *conn)
@@ -635,6 +646,7 @@ static inline int glexch_er_may_begin(const struct glexch_er *er, uint32_t line)
 static inline int glexch_er_may_have(const struct glexch_er *er)
 {
 	return er->conn && (glexch_er_may_begin(er, er->rx_line) || glexch_er_may_begin(er, 0) ||
+			    glexch_er_may_begin(er, er->rx_skip) ||
 			    (er->waits && glexch_er_news(er, glexch_er_word(er)) > 0));
 }
 

@@ -16,15 +16,22 @@
  * returned of credits.
  *
  *      ring:  [ record | record | record |  ...          | record ][ tail ][ word ]
- *               ^ rx_line: the next                        runs into the tail; the next is at the start
+ *               ^ rx_line: the next            runs into the tail; the next is at the start, a lap later
  *
  * In the last line of a ring its sender says how much it has read of the other ring: a word that is
  * looked at whenever the other has no lines left, in the middle of sending too.  Each record says the
- * same, in ten bits.  Who learns from one that all he sent has been read goes on at the start of the
- * ring: in a dialogue all records come to lie in the same few lines, which are in the first-level
- * cache of both sides still (a bare program, 1 KiB, in 64 KiB of lines by turns: 200 ns; always in the same: 105).
- * For a stream the whole ring has to be small (er_open.c).
- * The receiver finds out by itself, for he looks at both places.
+ * same, in ten bits.
+ *
+ * A lap ends before the ring does, if its lines can be had again: what goes round is then in the
+ * first-level caches of both sides (a bare program, messages of 1 KiB: 120 ns each in 24 KiB of lines or more, 60 in 16
+ * or less).  So a stream ends a lap after GLEXCH_ER_HOT lines when half of it has been read:
+ *
+ *      lap 1  [=================|                    a receiver that is late leaves the ring to be filled: lap 2
+ *      lap 2  [======|          |===============     goes on where lap 1 ended, once, when lines of that are in its way
+ *
+ * In a dialogue, who learns from a record that all he sent has been read ends his lap there and then.  The receiver
+ * finds out by himself, for he looks at all these places: behind the record before, at the start, and
+ * where he was when he went there.
  *
  * Where the endpoint can, bytes go straight from the caller's memory
  * (glex_inject), and immediate PUTs are longer: up to a kilobyte to gather them with
@@ -46,8 +53,8 @@
  *     any order, and what is in the midst of a record at the start, where the receiver looks for another, is none.
  * I2  The word that is polled, and what is inline with it, is written by immediate
  *     PUTs only: whole words, of which the mark is the last.
- * I3  Lines are conserved like credits: a sender has tx_free, the others hold
- *     records, or are owed, or said to be read.  Who owes an eighth PUTs the word.
+ * I3  Lines are counted: sent, read, said to be read; of each no more than of the one before.  Who owes
+ *     GLEXCH_ER_OWED of a stream, or an eighth of the ring, PUTs the word.
  *     It counts all there ever were, so nothing is lost if the sender misses some;
  *     and goes behind all that was PUT before (a fence), so it never goes back.
  * I4  tx_heard is not ahead of what the peer has read.  The ten bits of a record move it on to the first
@@ -55,12 +62,17 @@
  *     peer sent before that: what comes later was sent when as much had been read.  Else it stays behind.
  * I5  A record is delivered when its number is next in the stream of the
  *     connection, whichever way what is before it came.
+ * I6  A line is written again when what it held has been read.  Records are read in order, and when a lap begins, all
+ *     but the last has been read: so of that as many lines as are in front of the end of what is to be written.
  */
 #include "chan_priv.h"
 
 #define GLEXCH_ER_TRIES	 64
 #define GLEXCH_ER_BATCH	 16  /* records of one ring in one round */
-#define GLEXCH_ER_LOCATE 256 /* restarts of a ring between two looks where it is */
+#define GLEXCH_ER_LOCATE 64  /* laps between two looks where a ring is */
+#define GLEXCH_ER_HOT	 40u /* lines of a lap */
+#define GLEXCH_ER_OWED	 10u
+#define GLEXCH_ER_STREAM 2   /* records without an answer */
 
 /* How the inline bytes of a record are to be taken. */
 enum glexch_er_kind {
@@ -166,12 +178,6 @@ static uint32_t glexch_er_most(uint32_t lines)
 	return (glexch_er_tail(lines) - 1 - glexch_er_head_lines(GLEXCH_ER_INLINE)) * GLEXCH_LINE;
 }
 
-static uint32_t glexch_er_advance(const struct glexch_er *er, uint32_t line, uint32_t n)
-{
-	line += n;
-	return line >= er->starts ? line - er->starts : line;
-}
-
 /* ---- sending ------------------------------------------------------------- */
 
 /*
@@ -217,7 +223,7 @@ static enum glexch_step glexch_er_step_of(struct glexch_conn *conn, glex_ret_t r
 	return GLEXCH_STEP_FAILED;
 }
 
-/* Once a lap, and in some restarts: where the ring of the peer is mapped, if it is. */
+/* Where the ring of the peer is mapped, if it is. */
 static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn *conn, struct glexch_er *er)
 {
 	struct glex_imm_rdma_req req;
@@ -226,16 +232,13 @@ static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn 
 	er->tx_at = glex_prefetch_at(conn->ch->ep, &req);
 }
 
-/* Who owes so many lines returns them. */
+/* Who owes so many lines returns them: in a dialogue, where answers say the same, later. */
 static inline uint32_t glexch_er_threshold(const struct glexch_er *er)
 {
-	return er->starts / 8;
-}
+	uint32_t most = er->starts / 8;
+	int is_stream = (uint16_t)(er->conn->rx_seq - er->rx_seq) > GLEXCH_ER_STREAM;
 
-/* Lines that have been sent since the ring is there. */
-static inline uint32_t glexch_er_sent(const struct glexch_er *er)
-{
-	return er->tx_read + er->starts - er->tx_free;
+	return is_stream && most > GLEXCH_ER_OWED ? GLEXCH_ER_OWED : most;
 }
 
 /* Takes what the peer says it has read since.  Less than 0: it cannot have; glexch_er_poll fails the connection. */
@@ -244,12 +247,11 @@ static __attribute__((noinline)) int glexch_er_recount(struct glexch_er *er)
 	uint64_t word = glexch_er_word(er);
 	int32_t lines = glexch_er_news(er, word);
 
-	if (lines > (int32_t)(er->starts - er->tx_free))
+	if (lines > (int32_t)(er->tx_sent - er->tx_read))
 		return -1;
 	if (lines <= 0)
 		return 0;
 	er->tx_read += (uint32_t)lines;
-	er->tx_free += (uint32_t)lines;
 	if ((int16_t)(er->conn->rx_seq - (uint16_t)(word >> 32)) >= 0) /* I4 */
 		er->tx_heard = er->tx_read;
 	return 1;
@@ -264,26 +266,83 @@ static inline void glexch_er_end_wait(struct glexch_er *er)
 	}
 }
 
+/* skip: where it may go on if lines are not read in time. */
+static inline void glexch_er_next_lap(struct glexch_er *er, uint32_t skip)
+{
+	er->last = er->lap;
+	er->lap = (struct glexch_er_lap){.sent = er->tx_sent};
+	er->tx_skip = skip;
+	er->tx_line = 0;
+	if (er->laps++ % GLEXCH_ER_LOCATE == 0)
+		glexch_er_locate(er->conn, er);
+}
+
+/* Half of this lap has been read, as far as is known. */
+static inline int glexch_er_keeps_pace(const struct glexch_er *er)
+{
+	return (int32_t)(er->tx_read - er->lap.sent) >= (int32_t)(er->tx_sent - er->lap.sent) / 2;
+}
+
+/* A lap that has been long enough ends. */
+static __attribute__((noinline)) void glexch_er_try_lap(struct glexch_er *er)
+{
+	if (er->tx_line >= er->starts)
+		glexch_er_next_lap(er, 0);
+	else if (glexch_er_keeps_pace(er) || (glexch_er_recount(er) > 0 && glexch_er_keeps_pace(er)))
+		glexch_er_next_lap(er, er->tx_line);
+}
+
 /* A record of the peer's came that says with w how far that has read: at the start again if it is all. */
 static inline void glexch_er_hear_read(struct glexch_er *er, uint64_t w)
 {
-	uint32_t sent = glexch_er_sent(er);
-
 	/* I4 */
 	er->tx_heard += ((uint32_t)(w >> GLEXCH_ER_AT_READ) - er->tx_heard) & GLEXCH_ER_READ_MASK;
-	if (er->tx_heard != sent || !er->tx_line || er->begun)
+	if (er->tx_heard != er->tx_sent || !er->tx_line || er->begun)
 		return;
-	er->tx_read = sent;
-	er->tx_free = er->starts;
-	er->tx_line = 0;
+	er->tx_read = er->tx_sent;
+	glexch_er_next_lap(er, 0);
 	glexch_er_end_wait(er);
-	if (er->restarts++ % GLEXCH_ER_LOCATE == 0)
-		glexch_er_locate(er->conn, er);
+}
+
+/* Lines of the lap before that lie in front of a line. */
+static inline uint32_t glexch_er_before(const struct glexch_er *er, uint32_t line)
+{
+	const struct glexch_er_lap *last = &er->last;
+	uint32_t all = er->lap.sent - last->sent;
+
+	if (line > last->from && last->to)
+		line = line > last->to ? line - (last->to - last->from) : last->from;
+	return line < all ? line : all;
+}
+
+/* The next n lines may be written. */
+static inline int glexch_er_is_free(const struct glexch_er *er, uint32_t n)
+{
+	uint32_t read = er->lap.to ? 0 : glexch_er_before(er, er->tx_line + n); /* I6 */
+
+	return (int32_t)(er->tx_read - er->last.sent) >= (int32_t)read;
+}
+
+/* Goes on behind the lap before, if this has not yet been done.  0: it has, or nothing is there. */
+static int glexch_er_skip(struct glexch_er *er)
+{
+	if (er->lap.to || er->tx_line >= er->tx_skip)
+		return 0;
+	er->lap.from = er->tx_line;
+	er->lap.to = er->tx_skip;
+	er->tx_line = er->tx_skip;
+	return 1;
+}
+
+static __attribute__((noinline)) int glexch_er_find_room(struct glexch_er *er, uint32_t n)
+{
+	return (glexch_er_recount(er) > 0 && glexch_er_is_free(er, n)) ||
+	       (glexch_er_skip(er) && glexch_er_is_free(er, n));
 }
 
 static inline int glexch_er_has_room(struct glexch_er *er, uint32_t n)
 {
-	return n <= er->tx_free || (glexch_er_recount(er) > 0 && n <= er->tx_free);
+	return glexch_er_is_free(er, n) || glexch_er_find_room(er, n);
 }
 
 /*
@@ -294,7 +353,7 @@ static inline __attribute__((always_inline)) enum glexch_step
 glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h, uint32_t n)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t at = 1 + glexch_round8(h->inl) / 8, line = er->tx_line;
+	uint32_t at = 1 + glexch_round8(h->inl) / 8;
 	enum glexch_step step;
 	int flag;
 
@@ -308,12 +367,12 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	conn->saw = 0;
 	conn->tx_seq++;
 	er->tx_mark += GLEXCH_ER_MARK_STEP;
-	er->tx_line = glexch_er_advance(er, er->tx_line, n);
-	er->tx_free -= n;
+	er->tx_line += n;
+	er->tx_sent += n;
 	er->rx_seq = conn->rx_seq;
 	er->used++;
-	if (er->tx_line < line)
-		glexch_er_locate(conn, er);
+	if (er->tx_line >= GLEXCH_ER_HOT)
+		glexch_er_try_lap(er);
 	return GLEXCH_STEP_OK;
 }
 
@@ -629,7 +688,7 @@ static inline uint64_t glexch_er_look_at(const struct glexch_er *er, uint32_t li
 	return __atomic_load_n(rec, __ATOMIC_RELAXED) == w ? w : 0;
 }
 
-/* The same of the next record, wherever that is: at rx_line, unless its sender has gone back to the start. */
+/* The same of the next record, wherever that is: at rx_line, unless its sender has gone elsewhere. */
 static inline uint64_t glexch_er_look(struct glexch_er *er)
 {
 	uint64_t w = glexch_er_look_at(er, er->rx_line);
@@ -637,8 +696,13 @@ static inline uint64_t glexch_er_look(struct glexch_er *er)
 	if (w || !er->rx_line)
 		return w;
 	w = glexch_er_look_at(er, 0);
-	if (w)
+	if (w) {
+		er->rx_skip = er->rx_line;
 		er->rx_line = 0;
+	} else if (er->rx_skip) {
+		w = glexch_er_look_at(er, er->rx_skip);
+		er->rx_line = w ? er->rx_skip : er->rx_line;
+	}
 	return w;
 }
 
@@ -671,7 +735,9 @@ static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct gl
 	uint8_t *rec = er->rx_ring + er->rx_line * GLEXCH_LINE;
 	uint32_t lines = brief ? 1 : glexch_er_lines_in(w);
 
-	er->rx_line = glexch_er_advance(er, er->rx_line, lines);
+	er->rx_line += lines;
+	if (er->rx_line >= er->starts)
+		er->rx_line = er->rx_skip = 0;
 	er->rx_mark += GLEXCH_ER_MARK_STEP;
 	er->used++;
 	conn->rx_seq++;

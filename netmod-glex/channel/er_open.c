@@ -19,12 +19,9 @@
  * Room: er_max channels.  Who finds none makes those look for unused ones who
  * tend the connections (conn.c); meanwhile the shared channel serves.
  *
- * How long rings are: the fewer lines go round, the more of them are in the first-level caches
- * of both sides; the more there are, the later the sender has to wait.  Streams of messages of 1 to
- * 4 KiB are 10 to 45 % faster in 24 KiB than in 64, those of other lengths equally fast.  Where
- * the sender needs a copy of the peer's ring (er.c), PUTs are made by others, and it is the wait
- * that counts; what is asked for by length is halved there, so that a peer costs the same.
- * The first ring tells; until then nobody knows how long his are.
+ * How long rings are: as long as may be written before anything of it is read, of which laps that keep pace use
+ * the start only (er.c).  Where the sender needs a copy of the peer's ring, what is asked for by length
+ * is halved, so that a peer costs the same.  The first ring tells; until then nobody knows how long his are.
  *
  * I1  The memory of a channel is given up only when nothing can write it or read
  *     it any more: after CLOSED or DONE; or by taking its registration away, when
@@ -37,8 +34,7 @@
 
 #include <stdlib.h>
 
-#define GLEXCH_ER_BYTES	     24576u
-#define GLEXCH_ER_BYTES_COPY 32768u /* where there is a copy of as much */
+#define GLEXCH_ER_BYTES	     32768u
 #define GLEXCH_ER_BYTES_MIN  4096u
 #define GLEXCH_ER_BYTES_MAX  (GLEXCH_ER_LINES_MAX * GLEXCH_LINE)
 #define GLEXCH_ER_TRAFFIC    64u    /* packets between two visits of the hand that make a peer get one */
@@ -62,7 +58,7 @@ void glexch_er_plan(struct glexch *ch, const struct glexch_params *params)
 	ch->er_inline = ch->er_answer = GLEXCH_ER_INLINE;
 	ch->er_max = params->mode == GLEXCH_MODE_SR ? 0 : params->er_max;
 	ch->er_lines = bytes / GLEXCH_LINE & ~3u; /* the tail of a short one is a fourth */
-	ch->er_lines_copy = params->er_bytes ? glexch_er_half(ch->er_lines) : GLEXCH_ER_BYTES_COPY / GLEXCH_LINE;
+	ch->er_lines_copy = params->er_bytes ? glexch_er_half(ch->er_lines) : ch->er_lines;
 	ch->er_after = params->mode == GLEXCH_MODE_ER ? 1 : GLEXCH_ER_TRAFFIC;
 }
 
@@ -217,7 +213,6 @@ static int glexch_er_bind(struct glexch_er *er, const struct glexch_er_mp *mp)
 	er->tx_ring.v = mp->handle;
 	er->tx_mark = mp->mark;
 	er->tx_lines = mp->lines;
-	er->tx_free = er->starts;
 	return mp->lines == er->lines;
 }
 

@@ -480,7 +480,7 @@ START_TEST(cap__everybody_talks__order_holds_across_switches)
 	uint64_t opened = 0;
 
 	start_star((unsigned)_i, 2);
-	for (int n = 0; n < 120; n++) {
+	for (int n = 0; n < 200; n++) {
 		int hot = 1 + n / 8 % (PROCS - 1);
 
 		for (int k = 0; k < 100; k++) {

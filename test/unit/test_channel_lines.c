@@ -6,6 +6,17 @@
 #include "channel_kit.h"
 #include "netmod-glex/channel/chan_priv.h"
 
+static const struct glexch_er *ring_of(const struct end *end)
+{
+	return end->conn->er;
+}
+
+/* Lines that are in its ring, or have been read, but it does not know. */
+static uint32_t unread(const struct end *end)
+{
+	return ring_of(end)->tx_sent - ring_of(end)->tx_read;
+}
+
 START_TEST(ring__full__waits_for_lines)
 {
 	struct end *a, *b;
@@ -70,7 +81,7 @@ START_TEST(ring__half_full_of_longer_messages__blocks)
 	uint64_t blocks;
 
 	start_roomy((unsigned)_i);
-	ck_assert_uint_le(send_alone(5, 5000, &blocks), 4 * RING);
+	ck_assert_uint_le(send_alone(5, 5000, &blocks), 4 * RING + 4160); /* a record begins in the first half */
 	ck_assert_uint_gt(blocks, 0);
 	settle(&procs[0].main_end, &procs[1].main_end);
 	stop();
@@ -277,7 +288,7 @@ START_TEST(ring__longest_full_and_all_credits_used__is_in_order)
 		glexch_progress(procs[1].ch);
 	for (int i = 0; i < 4029; i++)
 		send_message(a, 10);
-	ck_assert_uint_eq(a->conn->er->tx_free, 0);
+	ck_assert_uint_eq(unread(a), a->conn->er->starts);
 	mps = fake.mps;
 	for (int i = 0; i < 250; i++)
 		send_message(a, 5000);
@@ -324,6 +335,66 @@ START_TEST(ring__connection_destroyed_while_it_waits__others_are_heard_at_once)
 }
 END_TEST
 
+/* ---- laps ---------------------------------------------------------------- */
+
+/* A message that is read, and said to be. */
+static void send_and_read(struct end *a, struct end *b, size_t n)
+{
+	send_message(a, n);
+	for (int k = 0; k < 50 && b->received < a->sent; k++) {
+		fake_deliver(64);
+		glexch_progress(procs[1].ch);
+	}
+	fake_deliver(64);
+	ck_assert_uint_eq(b->received, a->sent);
+}
+
+START_TEST(lap__receiver_keeps_pace__is_short)
+{
+	struct end *a, *b;
+	uint32_t laps;
+
+	start_roomy((unsigned)_i);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	laps = ring_of(a)->laps;
+	for (int i = 0; i < 2000; i++) {
+		send_and_read(a, b, 1 + fake_random(900));
+		ck_assert_uint_lt(ring_of(a)->tx_line, 100);
+	}
+	ck_assert_uint_gt(ring_of(a)->laps, laps + 100);
+	stop();
+}
+END_TEST
+
+/* Wherever in a lap its receiver stops, the whole ring can be written, in parts of any length; and is read in order. */
+START_TEST(lap__receiver_stops__whole_ring_is_written)
+{
+	unsigned skips = 0;
+	struct end *a, *b;
+
+	start_roomy((unsigned)_i);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	for (int round = 0; round < 60; round++) {
+		size_t most = 1 + fake_random(600);
+
+		for (unsigned i = fake_random(60); i; i--)
+			send_and_read(a, b, 1 + fake_random((unsigned)most));
+		for (unsigned i = 0; i < 450; i++)
+			send_message(a, 1 + fake_random((unsigned)most));
+		skips += ring_of(a)->lap.to || ring_of(a)->last.to;
+		ck_assert_uint_ge(unread(a), ring_of(a)->starts - 20);
+		ck_assert_uint_le(unread(a), ring_of(a)->starts + 20);
+		settle(a, b);
+		steps(100);
+	}
+	ck_assert_uint_gt(skips, 10);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+END_TEST
+
 /* ---- dialogues ----------------------------------------------------------- */
 
 /* Two ends that have rings. */
@@ -341,19 +412,6 @@ static void tell(struct end *from, struct end *to)
 {
 	send_message(from, 60);
 	settle(from, to);
-}
-
-static const struct glexch_er *ring_of(const struct end *end)
-{
-	return end->conn->er;
-}
-
-/* Lines that have been sent since the ring is there. */
-static uint32_t sent_by(const struct end *end)
-{
-	const struct glexch_er *er = ring_of(end);
-
-	return er->tx_read + er->starts - er->tx_free;
 }
 
 START_TEST(dialogue__records__lie_at_the_start)
@@ -398,10 +456,10 @@ START_TEST(dialogue__late_record__is_not_taken_for_a_new_one)
 	tell(a, b);
 	tell(b, a);
 	er = ring_of(a);
-	said = sent_by(a);
+	said = ring_of(a)->tx_sent;
 	a->conn->paused = 1;
 	send_message(b, 60);
-	for (sent = said; sent != said + 1024; sent = sent_by(a)) {
+	for (sent = said; sent != said + 1024; sent = ring_of(a)->tx_sent) {
 		if (sent == said + 1024 - 12)
 			steps(100);
 		send_message(a, sent == said + 1023 ? 30 : 60);
@@ -409,7 +467,7 @@ START_TEST(dialogue__late_record__is_not_taken_for_a_new_one)
 			steps(20);
 		else
 			step_alone();
-		ck_assert_uint_le(sent_by(a), said + 1024);
+		ck_assert_uint_le(ring_of(a)->tx_sent, said + 1024);
 	}
 	ck_assert_uint_gt(er->tx_read, said);
 	a->conn->paused = 0;
@@ -417,7 +475,7 @@ START_TEST(dialogue__late_record__is_not_taken_for_a_new_one)
 		step_alone();
 	ck_assert_uint_eq(a->received, b->sent);
 	ck_assert_uint_ne(er->tx_line, 0);
-	ck_assert_uint_le(er->tx_free, er->starts - 12);
+	ck_assert_uint_ge(unread(a), 12);
 	for (int i = 0; i < 100; i++)
 		send_message(a, 60);
 	settle(a, b);
@@ -478,6 +536,8 @@ int main(void)
 	tcase_add_loop_test(tc, ring__full__waits_for_lines, 1, 5);
 	tcase_add_loop_test(tc, ring__full_of_short_messages__no_blocks, 1, 5);
 	tcase_add_loop_test(tc, ring__half_full_of_longer_messages__blocks, 1, 5);
+	tcase_add_loop_test(tc, lap__receiver_keeps_pace__is_short, 1, 5);
+	tcase_add_loop_test(tc, lap__receiver_stops__whole_ring_is_written, 1, 9);
 	tcase_add_loop_test(tc, ring__copy_needed__is_half_as_long, 1, 5);
 	tcase_add_loop_test(tc, lines__returned_meanwhile__sender_needs_no_round, 1, 5);
 	tcase_add_loop_test(tc, lines__more_returned_than_were_written__connection_fails, 1, 5);
