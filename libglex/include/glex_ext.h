@@ -344,6 +344,7 @@ struct glex_rcache_region {
 	glex_mem_handle_t mh;
 	uint32_t offset; /* of the buffer in the region */
 	uint32_t slot;	 /* for put */
+	int32_t mapped;	 /* 1: peers on this machine map it, and copy without the system's help */
 };
 
 /* attr may be NULL.  NO_MEM_RESOURCE: no memory.  Destroy it before its endpoint. */

@@ -344,7 +344,7 @@ struct glexch_er {
 	uint32_t tx_read;  /* of these, those the peer has read, as far as it is known */
 	uint32_t tx_heard; /* what the peer had read when it sent its last record, or less */
 	uint32_t tx_lines;
-	uint32_t tx_skip;     /* where the lap before ended: what is behind is free; 0: it went to the end */
+	uint32_t tx_skip; /* where the lap before ended: what is behind is free; 0: it went to the end */
 	struct glexch_er_lap lap;
 	struct glexch_er_lap last; /* the one before, whose lines are being written again */
 	uint32_t laps;
@@ -645,9 +645,9 @@ static inline int glexch_er_may_begin(const struct glexch_er *er, uint32_t line)
 /* What may be its next record has come, or lines that are waited for: glexch_er_poll finds out. */
 static inline int glexch_er_may_have(const struct glexch_er *er)
 {
-	return er->conn && (glexch_er_may_begin(er, er->rx_line) || glexch_er_may_begin(er, 0) ||
-			    glexch_er_may_begin(er, er->rx_skip) ||
-			    (er->waits && glexch_er_news(er, glexch_er_word(er)) > 0));
+	return er->conn &&
+	       (glexch_er_may_begin(er, er->rx_line) || glexch_er_may_begin(er, 0) ||
+		glexch_er_may_begin(er, er->rx_skip) || (er->waits && glexch_er_news(er, glexch_er_word(er)) > 0));
 }
 
 /* The first ring of which that is so; NULL: none. */

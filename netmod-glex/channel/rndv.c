@@ -137,6 +137,16 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted,
 	return GLEX_SUCCESS;
 }
 
+int glexch_is_mapped(struct glexch *ch, void *buf, uint64_t len)
+{
+	struct glex_rcache_region got;
+
+	if (len > GLEXCH_REGION_BYTES || glex_rcache_get(ch->rc, buf, len, GLEX_MEM_READ, &got) != GLEX_SUCCESS)
+		return 0;
+	glex_rcache_put(ch->rc, &got);
+	return got.mapped;
+}
+
 void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region *regions)
 {
 	uint32_t i, n = glexch_region_count(len);

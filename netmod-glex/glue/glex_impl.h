@@ -54,6 +54,8 @@ struct MPID_nem_glex_stats {
 	uint64_t rndv_bytes;
 	uint64_t lent[GLEXCH_SIZES]; /* one-sided data that peers fetched */
 	uint64_t lent_bytes;
+	uint64_t near[GLEXCH_SIZES]; /* messages that they fetched without being asked for them */
+	uint64_t near_bytes;
 	uint64_t packed;     /* of them, not contiguous at the sender */
 	uint64_t copied;     /* to memory that peers can reach */
 	uint64_t unpacked;   /* rendezvous received, not contiguous here */
@@ -111,6 +113,7 @@ struct MPID_nem_glex {
 	int error;   /* I3 */
 	intptr_t eager_max;
 	size_t lend_above;			   /* longer one-sided data is fetched: glex_lend.c */
+	size_t near_above;			   /* longer messages are, if their buffers are near */
 	int zero_copy;				   /* else long messages are streamed when they are asked for */
 	struct MPID_nem_glex_lmt *lmt_waiting;	   /* sends that found the memory table full */
 	struct MPID_nem_glex_fetch *fetch_waiting; /* receives that found no chunk free */

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * glex_lend.c - long data of one-sided operations is fetched from where it lies; where CH3
- * wants what comes.
+ * glex_lend.c - long data of one-sided operations, and messages from memory that is near, are fetched
+ * from where they lie; where CH3 wants what comes.
  *
- *      origin of a put, or target of a get        the other
+ *      sender; origin of a put; target of a get   the other
  *      header; data is lent  -------------------> CH3 takes the header and says where
- *                            <--- GETs ---------- the data belongs: into the window,
- *      complete              <--- event --------- into the origin's buffer; the stream goes on
+ *                            <--- GETs ---------- the data belongs: into the user's buffer, the
+ *      complete              <--- event --------- window, the origin's buffer; the stream goes on
+ *
+ * Near is what the peer maps: there one copy takes half as long as two, and no call of the system is needed.
+ * Private memory becomes so if it is used often (promote.c).  A buffer's first sends are only counted, since to
+ * register it costs more than they do; then it is looked up for each.  Nobody who receives has to be
+ * asked, as for a rendezvous: what is not expected is fetched too.
  *
  * CH3 knows nothing of it: to the sender the request completes when the data has left, to
  * the receiver the bytes come one after another, and nothing comes before they are there.
@@ -20,6 +25,40 @@
 
 #define MPID_NEM_GLEX_LAND_MIN	 4096
 #define MPID_NEM_GLEX_LEND_FRONT 4096 /* bytes that may go before it: a header, and a datatype */
+
+/* ---- sender: what is near -------------------------------------------------- */
+
+#define MPID_NEM_GLEX_BUFFERS 256 /* that are counted */
+#define MPID_NEM_GLEX_STRANGE 8	  /* sends of one before it is looked up */
+#define MPID_NEM_GLEX_TRIES   32  /* times that it is, though it is not near; then as often as sent twice as often */
+
+static struct {
+	uintptr_t page;
+	uint32_t sends;
+	uint32_t next; /* sends when it is looked up */
+	uint32_t tries;
+} MPID_nem_glex_buffers[MPID_NEM_GLEX_BUFFERS];
+
+static int MPID_nem_glex_is_near(void *buf, size_t len)
+{
+	uintptr_t page = (uintptr_t)buf >> 12;
+	size_t i = page * 2654435761u / 4096 % MPID_NEM_GLEX_BUFFERS;
+
+	if (MPID_nem_glex_buffers[i].page != page) {
+		MPID_nem_glex_buffers[i].page = page;
+		MPID_nem_glex_buffers[i].sends = MPID_nem_glex_buffers[i].tries = 0;
+		MPID_nem_glex_buffers[i].next = MPID_NEM_GLEX_STRANGE;
+	}
+	if (++MPID_nem_glex_buffers[i].sends < MPID_nem_glex_buffers[i].next)
+		return 0;
+	if (glexch_is_mapped(MPID_nem_glex.ch, buf, len)) {
+		MPID_nem_glex_buffers[i].tries = 0;
+		return 1;
+	}
+	if (++MPID_nem_glex_buffers[i].tries % MPID_NEM_GLEX_TRIES == 0)
+		MPID_nem_glex_buffers[i].next = 2 * MPID_nem_glex_buffers[i].sends;
+	return 0;
+}
 
 /* ---- sender -------------------------------------------------------------- */
 
@@ -37,19 +76,31 @@ static int MPID_nem_glex_one_sided(const void *hdr)
 	}
 }
 
+/* The data of a message, which has a segment of its own. */
+static int MPID_nem_glex_is_near_message(const void *hdr, const struct iovec *iov, int n_iov)
+{
+	int type = ((const MPIDI_CH3_Pkt_t *)hdr)->type;
+
+	return n_iov == 2 && (type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGER_SYNC_SEND) &&
+	       MPID_nem_glex_is_near(iov[1].iov_base, iov[1].iov_len);
+}
+
 /*
  * Whether the last of the segments of a packet, the first of which is its header, is to be
  * lent.  sreq: its request, or NULL: it will have one of its own.
  */
 int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov)
 {
-	size_t front = 0;
+	size_t front = 0, len = iov[n_iov - 1].iov_len;
 	int i;
 
-	if (iov[n_iov - 1].iov_len <= MPID_nem_glex.lend_above || MPID_nem_glex.unreachable ||
-	    !MPID_nem_glex_one_sided(hdr))
+	if ((len <= MPID_nem_glex.near_above && len <= MPID_nem_glex.lend_above) || MPID_nem_glex.unreachable)
 		return 0;
 	if (sreq && sreq->dev.OnDataAvail == MPIDI_CH3_ReqHandler_SendReloadIOV) /* I1 */
+		return 0;
+	if (!MPID_nem_glex_one_sided(hdr))
+		return len > MPID_nem_glex.near_above && MPID_nem_glex_is_near_message(hdr, iov, n_iov);
+	if (len <= MPID_nem_glex.lend_above)
 		return 0;
 	for (i = 0; i < n_iov - 1; i++)
 		front += iov[i].iov_len;
@@ -59,10 +110,15 @@ int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct 
 /* Sends such a packet, whose request has its front described; 0: it cannot be lent. */
 int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data)
 {
-	if (!glexch_lend(conn, &MPID_nem_glex_req(sreq)->send.item, data->iov_base, data->iov_len))
+	int one_sided = MPID_nem_glex_one_sided(&sreq->dev.pending_pkt); /* the request may be gone afterwards */
+	uint64_t *number = one_sided ? MPID_nem_glex.stats.lent : MPID_nem_glex.stats.near;
+	uint64_t *bytes = one_sided ? &MPID_nem_glex.stats.lent_bytes : &MPID_nem_glex.stats.near_bytes;
+	size_t len = data->iov_len;
+
+	if (!glexch_lend(conn, &MPID_nem_glex_req(sreq)->send.item, data->iov_base, len))
 		return 0;
-	MPID_nem_glex.stats.lent[glexch_size_class(data->iov_len)]++;
-	MPID_nem_glex.stats.lent_bytes += data->iov_len;
+	number[glexch_size_class(len)]++;
+	*bytes += len;
 	return 1;
 }
 
@@ -134,6 +190,7 @@ void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n)
 	struct MPID_nem_glex_chunk *chunk = MPID_nem_glex_vc(vc)->lent;
 
 	MPID_nem_glex_vc(vc)->lent = NULL;
+	MPID_nem_glex.fed += n;
 	if (n && chunk)
 		MPID_nem_glex_note(MPID_nem_handle_pkt(vc, buf, (intptr_t)n));
 	else if (n)

@@ -203,14 +203,14 @@ static int MPID_nem_glex_send_lent(struct glexch_conn *conn, MPIR_Request *sreq,
 	return MPID_nem_glex_lend(conn, sreq, &iov[n_iov - 1]);
 }
 
-/* Sends a packet of a request: now as far as possible, the rest from the queue. */
-static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov)
+/* Sends a packet of a request: now as far as possible, the rest from the queue.  lends: its last segment is fetched. */
+static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov,
+			       int lends)
 {
 	struct glexch_cursor cur;
 	size_t all;
 
-	if (unlikely(MPID_nem_glex_lends(sreq, iov[0].iov_base, iov, n_iov)) &&
-	    MPID_nem_glex_send_lent(conn, sreq, iov, n_iov))
+	if (unlikely(lends) && MPID_nem_glex_send_lent(conn, sreq, iov, n_iov))
 		return;
 	glexch_cursor_init(&cur, iov, n_iov);
 	all = cur.left;
@@ -395,7 +395,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 		sreq = MPID_nem_glex_new_request(vc);
 		MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
 		*sreq_ptr = sreq;
-		MPID_nem_glex_send(conn, sreq, iov, 2);
+		MPID_nem_glex_send(conn, sreq, iov, 2, 1);
 		goto fn_exit;
 	}
 	MPID_nem_glex_count_eager((size_t)data_sz);
@@ -438,7 +438,7 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 	iov[0].iov_len = sizeof(pkt);
 	iov[1].iov_base = data;
 	iov[1].iov_len = data_sz;
-	MPID_nem_glex_send(conn, sreq, iov, 2);
+	MPID_nem_glex_send(conn, sreq, iov, 2, MPID_nem_glex_lends(sreq, &pkt, iov, 2));
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -462,7 +462,7 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 	all[0].iov_base = &pkt;
 	all[0].iov_len = sizeof(pkt);
 	memcpy(all + 1, iov, n_iov * sizeof(*iov));
-	MPID_nem_glex_send(conn, sreq, all, n_iov + 1);
+	MPID_nem_glex_send(conn, sreq, all, n_iov + 1, MPID_nem_glex_lends(sreq, &pkt, all, n_iov + 1));
 fn_exit:
 	return mpi_errno;
 fn_fail:

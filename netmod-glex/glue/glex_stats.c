@@ -72,6 +72,7 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 			  "256", "1 Ki", "4 Ki", "16 Ki", "64 Ki", "1 Mi", "more");
 	MPID_nem_glex_row(text, "MPI packets", mpi->eager, mpi->eager_bytes);
 	MPID_nem_glex_row(text, "rendezvous", mpi->rndv, mpi->rndv_bytes);
+	MPID_nem_glex_row(text, "messages, lent", mpi->near, mpi->near_bytes);
 	MPID_nem_glex_row(text, "one-sided, lent", mpi->lent, mpi->lent_bytes);
 	for (way = 0; way < GLEXCH_WAYS; way++)
 		MPID_nem_glex_row(text, ways[way], st->sent[way], st->bytes[way]);
@@ -142,6 +143,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_rendezvous_bytes", OF_MPI(rndv_bytes), "their bytes"},
 	{"glex_lent", SUM_OF_MPI(lent), "one-sided operations whose data was fetched by the peer"},
 	{"glex_lent_bytes", OF_MPI(lent_bytes), "their bytes"},
+	{"glex_near", SUM_OF_MPI(near), "messages whose data was fetched by the peer, whether it was asked for or not"},
+	{"glex_near_bytes", OF_MPI(near_bytes), "their bytes"},
 	{"glex_rendezvous_packed", OF_MPI(packed), "rendezvous whose data had to be packed"},
 	{"glex_rendezvous_unpacked", OF_MPI(unpacked), "rendezvous received whose data had to be unpacked"},
 	{"glex_rendezvous_chunks", OF_MPI(chunks), "chunks they were packed into and unpacked from"},
@@ -185,6 +188,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_packets_by_size", BY_SIZE_OF_MPI(eager), "MPI packets sent" CLASSES},
 	{"glex_rendezvous_by_size", BY_SIZE_OF_MPI(rndv), "messages sent by rendezvous" CLASSES},
 	{"glex_lent_by_size", BY_SIZE_OF_MPI(lent), "one-sided operations whose data was fetched by the peer" CLASSES},
+	{"glex_near_by_size", BY_SIZE_OF_MPI(near),
+	 "messages whose data was fetched by the peer, whether it was asked for or not" CLASSES},
 	{"glex_sr_mps_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_SR_MP]), "mini-packets with data" CLASSES},
 	{"glex_sr_blocks_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_SR_BLOCK]), "blocks sent" CLASSES},
 	{"glex_er_imms_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_ER_IMM]),

@@ -3,7 +3,7 @@
 #
 # 84_mpi_memhooks.sh - an MPI program with libglex-memhooks.so preloaded: its
 # buffers come and go at the same addresses, and every byte arrives.  What mpicc
-# links has it anyway.
+# links has it anyway.  Messages of buffers that are used often are fetched from there.
 # shellcheck source=test/lib/tap.sh
 . "${srcdir:-$(dirname "$0")/../..}/test/lib/tap.sh"
 # shellcheck source=test/lib/mpi.sh
@@ -27,6 +27,26 @@ run 2 -genv GLEX_ADOPT always -genv GLEX_PROMOTE_AFTER 2 -genv GLEX_ADOPT_MIN 8K
 result $? "2 ranks, whose buffers are adopted again and again"
 run 2 -genv GLEX_LOG_LEVEL info && grep -q "noticed by libglex-memhooks.so" "$work/out"
 result $? "the hooks are what tells of memory that goes"
+
+compile_mpi near "${srcdir:-$(dirname "$0")/../..}/test/mpi/near.c"
+
+# near LEAST NAME=VALUE...: each rank has at least so many messages of its own fetched
+near() {
+	least=$1
+	shift
+	env "$@" MPIR_CVAR_NOLOCAL=1 timeout -k 5 100 "$GLEX_PREFIX/bin/mpiexec" -n 2 "$work/bin/near" "$least" \
+		>"$work/out" 2>&1 && grep -qx ok "$work/out"
+}
+
+for how in GLEX_MPI_CHANNEL=auto GLEX_MPI_CHANNEL=sr GLEX_MPI_CHANNEL=er GLEX_REORDER=8 GLEX_EP_TYPE=1 \
+	GLEX_MPI_UNEXPECTED_MAX=100K GLEX_MAX_REGIONS=20; do
+	near 500 $how
+	result $? "buffers used often, $how: all bytes, once they are fetched from there"
+done
+near 0 GLEX_ADOPT=never
+result $? "and where they stay private"
+near 0 GLEX_MEM_ATTACH=n
+result $? "and where private memory cannot be reached"
 
 # One that calls none of the functions which are hooked.
 cat >"$work/calls_none.c" <<EOF

@@ -582,6 +582,7 @@ glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, in
 		return GLEX_SYS_ERR;
 	region->offset = BEFORE;
 	region->slot = 7;
+	region->mapped = 0;
 	fake.registered++;
 	return glex_register_mem(rc->ep, (char *)addr - BEFORE, len + BEFORE, flag, &region->mh);
 }

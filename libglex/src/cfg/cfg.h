@@ -109,6 +109,7 @@ struct glexi_cfg {
 	uint64_t mpi_sr_blocks;
 	uint64_t mpi_sr_credits;
 	uint64_t mpi_eager_max;
+	uint64_t mpi_copy_max;
 	uint64_t mpi_rma_copy_max;
 	uint64_t mpi_unexpected_max;
 	uint64_t mpi_pack_size;

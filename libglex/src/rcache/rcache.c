@@ -168,6 +168,7 @@ static inline void show(const struct glex_rcache *rc, uint32_t id, uint64_t addr
 	region->mh.v = rc->entries[id].mh;
 	region->offset = (uint32_t)(addr - rc->entries[id].start);
 	region->slot = id;
+	region->mapped = rc->entries[id].tie != GLEXI_TIED_TO_ADDRESS;
 }
 
 /* Looks into the index; true: found, and held.  Called and left with the lock. */
