@@ -12,8 +12,8 @@
 #   include/mpid_coll.h <- #include of glue/glex_hook.h around its functions: some collectives ask
 #                     the netmod first, if it is in use
 #   src/mpi/request/request_impl.c <- a line in MPI_Wait, which has glue/glex_coll.c look first
-#   src/mpid_send.c, src/mpid_isend.c <- a line each that offers messages of a few bytes, and those that
-#                     go in one piece, to glue/glex_send.c first
+#   src/mpid_send.c, src/mpid_isend.c <- a line each that offers messages that go in one piece
+#                     to glue/glex_send.c first
 #   src/ch3u_recvq.c <- a function of one line at its end, which gives glue/glex_held.c the queue of
 #                     unexpected messages
 #   src/ch3u_rma_sync.c, src/mpidi_rma.c <- a line where MPI_Win_post names a group, and one where
@@ -87,8 +87,8 @@ unpacked='if (last != tmpbuf_last)'
 all_of_it='if (last == tmpbuf_last) rreq->dev.msg_offset = last;'
 fence_over='if (win_ptr->states.access_state == MPIDI_RMA_FENCE_ISSUED) {'
 start_over='if (win_ptr->states.access_state == MPIDI_RMA_PSCW_ISSUED) { win_ptr->states.access_state = MPIDI_RMA_PSCW_GRANTED; if (win_ptr->num_targets_with_pending_net_ops) { mpi_errno = MPIDI_CH3I_Win_set_active(win_ptr); MPIR_ERR_CHECK(mpi_errno); } }'
-short_send='mpi_errno = MPIDI_CH3_EagerContigShortSend( &sreq,'
-brief='__attribute__((weak)) int MPIDI_GLEX_send_brief(MPIDI_VC_t *, const void *, intptr_t, int, MPIR_Comm *, int); if (!MPIDI_GLEX_send_brief || !MPIDI_GLEX_send_brief(vc, (const char *)buf + dt_true_lb, data_sz, tag, comm, context_offset))'
+send_threshold='MPIDI_CH3_GET_EAGER_THRESHOLD(&eager_threshold, comm, vc);'
+now='__attribute__((weak)) int MPIDI_GLEX_send(MPIDI_VC_t *, const void *, intptr_t, int, MPIR_Comm *, int); if (dt_contig && MPIDI_GLEX_send && MPIDI_GLEX_send(vc, (const char *)buf + dt_true_lb, data_sz, tag, comm, context_offset)) goto fn_exit;'
 send_request='MPIDI_Request_create_sreq(sreq, mpi_errno, goto fn_exit);'
 at_once='__attribute__((weak)) int MPIDI_GLEX_isend(MPIDI_VC_t *, const void *, intptr_t, int, int, MPIR_Comm *, int, MPIR_Request **); MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb); if (dt_contig && MPIDI_GLEX_isend && MPIDI_GLEX_isend(vc, (const char *)buf + dt_true_lb, data_sz, rank, tag, comm, context_offset, &sreq)) goto fn_exit;'
 signals='hdr.signum = signum;'
@@ -258,8 +258,8 @@ hook_wait()
 # Without them short messages are made up by CH3, which takes longer.
 hook_send()
 {
-	if [ -f "$send_c" ] && [ "$(grep -cF "$short_send" "$send_c")" = 1 ]; then
-		insert before "$short_send" "$brief" "$send_c"
+	if [ -f "$send_c" ] && [ "$(grep -cF "$send_threshold" "$send_c")" = 1 ]; then
+		insert before "$send_threshold" "$now" "$send_c"
 	fi
 	if [ -f "$isend_c" ] && [ "$(grep -cF "$send_request" "$isend_c")" = 1 ]; then
 		insert before "$send_request" "$at_once" "$isend_c"
@@ -465,7 +465,7 @@ take_out()
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	[ ! -f "$wait_c" ] || take_out_of "$wait_c" "$wait_there"
-	[ ! -f "$send_c" ] || take_out_of "$send_c" "$brief"
+	[ ! -f "$send_c" ] || take_out_of "$send_c" "$now"
 	[ ! -f "$isend_c" ] || take_out_of "$isend_c" "$at_once"
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"

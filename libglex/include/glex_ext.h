@@ -155,6 +155,18 @@ glex_ret_t glex_fetch(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
  */
 const void *glex_prefetch_at(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
 
+/*
+ * Where the bytes of an immediate PUT go, for a caller who stores them there himself, and so has less to do than to call
+ * glex_imm_rdma: of len bytes, at least 1, without an event, to an endpoint whose last immediate PUTs were into the same
+ * region.  They are his to store until he calls anything of this library, and he stores all, as the NIC
+ * would: whole aligned words where somebody looks for words, and last, by a release store, the one that is
+ * looked for last.  It counts as an immediate PUT, behind everything that this endpoint has posted.
+ * NULL: use glex_imm_rdma or glex_inject, for whatever reason: the process has threads, others execute the
+ * endpoint's requests (NORMAL, GLEX_REORDER), the target was another lately, has gone, or would refuse it.
+ */
+void *glex_put_place(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_offset,
+		     uint32_t rmt_key, uint32_t len);
+
 /* ---- being woken by a descriptor ------------------------------------------ */
 
 /*

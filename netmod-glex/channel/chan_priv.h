@@ -499,6 +499,39 @@ static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
 	}
 }
 
+/* A header that has just been made of words or fields: a load of more than one store wrote waits for these. */
+static inline void glexch_copy_words(void *dst_, const void *src_, size_t len)
+{
+	const uint8_t *src = src_;
+	uint8_t *dst = dst_;
+	size_t i;
+
+	for (i = 0; i + 8 <= len; i += 8) {
+		memcpy(dst + i, src + i, 8);
+		GLEXCH_STAY_LOOP(i);
+	}
+	for (; i < len; i++)
+		dst[i] = src[i];
+}
+
+/* What the caller has had for long, up to some kilobytes, in as few stores as can be without a call. */
+static inline void glexch_copy_data(void *dst_, const void *src_, size_t len)
+{
+	const uint8_t *src = src_;
+	uint8_t *dst = dst_;
+	size_t i;
+
+	if (len < 32) {
+		glexch_copy_few(dst, src, len);
+		return;
+	}
+	for (i = 0; i + 32 <= len; i += 32) {
+		memcpy(dst + i, src + i, 32);
+		GLEXCH_STAY_LOOP(i);
+	}
+	memcpy(dst + len - 32, src + len - 32, 32);
+}
+
 static inline void glexch_clear_words(uint64_t *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -248,24 +248,11 @@ static inline void glexch_er_hear_read(struct glexch_er *er, uint64_t w)
 	glexch_er_end_wait(er);
 }
 
-/*
- * The header and inline bytes (rec[1] and up) of a record of n lines in all: the
- * record is sent with it, and paid for.
- */
-static inline __attribute__((always_inline)) enum glexch_step
-glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h, uint32_t n)
+/* A record of n lines is out. */
+static inline void glexch_er_pay(struct glexch_conn *conn, uint32_t n)
 {
 	struct glexch_er *er = conn->er;
-	uint32_t at = 1 + glexch_round8(h->inl) / 8;
-	enum glexch_step step;
-	int flag;
 
-	rec[0] = glexch_er_pack(h, conn);
-	rec[at] = er->tx_mark + er->tx_line;
-	flag = (n > 1 && n > glexch_er_head_lines(h->inl)) || conn->parting ? GLEX_FLAG_FENCE : 0;
-	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8, flag));
-	if (step != GLEXCH_STEP_OK)
-		return step;
 	conn->owed = 0;
 	conn->saw = 0;
 	conn->tx_seq++;
@@ -276,7 +263,55 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 	er->used++;
 	if (er->tx_line >= GLEXCH_ER_HOT)
 		glexch_er_try_lap(er);
+}
+
+/*
+ * The header and inline bytes (rec[1] and up) of a record of n lines in all: the
+ * record is sent with it, and paid for.
+ */
+static inline __attribute__((always_inline)) enum glexch_step
+glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h, uint32_t n)
+{
+	const struct glexch_er *er = conn->er;
+	uint32_t at = 1 + glexch_round8(h->inl) / 8;
+	enum glexch_step step;
+	int flag;
+
+	rec[0] = glexch_er_pack(h, conn);
+	rec[at] = er->tx_mark + er->tx_line;
+	flag = (n > 1 && n > glexch_er_head_lines(h->inl)) || conn->parting ? GLEX_FLAG_FENCE : 0;
+	step = glexch_er_step_of(conn, glexch_er_imm(conn, er->tx_line, rec, (at + 1) * 8, flag));
+	if (step != GLEXCH_STEP_OK)
+		return step;
+	glexch_er_pay(conn, n);
 	return GLEXCH_STEP_OK;
+}
+
+/*
+ * The same of a header and data that are inline, made up in the ring: what is stored elsewhere first, and
+ * copied there, waits for its stores, and these for the lines of earlier records.  0: this cannot be.
+ */
+static inline __attribute__((always_inline)) int glexch_er_make_there(struct glexch_conn *conn,
+								      const struct glexch_er_head *h, const void *hdr,
+								      size_t hdr_len, const void *data, size_t len,
+								      uint32_t n)
+{
+	const struct glexch_er *er = conn->er;
+	uint32_t words = glexch_round8(h->inl) / 8;
+	uint64_t *rec = glex_put_place(conn->ch->ep, (glex_ep_addr_t){.v = conn->peer}, er->tx_ring,
+				       er->tx_line * GLEXCH_LINE, conn->key, (2 + words) * 8);
+
+	if (!rec)
+		return 0;
+	__atomic_store_n(rec, glexch_er_pack(h, conn),
+			 __ATOMIC_RELAXED); /* relaxed: the mark tells whether it is one */
+	rec[words] = 0;			    /* the padding of the last word */
+	glexch_copy_words(rec + 1, hdr, hdr_len);
+	glexch_copy_data((uint8_t *)(rec + 1) + hdr_len, data, len);
+	/* relaxed: stronger, pairs with glexch_er_look_at: who finds it has all of the record */
+	__atomic_store_n(rec + 1 + words, er->tx_mark + er->tx_line, __ATOMIC_RELEASE);
+	glexch_er_pay(conn, n);
+	return 1;
 }
 
 int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words)
@@ -351,11 +386,13 @@ int glexch_er_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_le
 	glexch_er_want_more(conn->er, n);
 	h.kind = len ? GLEXCH_ER_SPLIT : GLEXCH_ER_PAD;
 	h.more = len ? (uint32_t)hdr_len : 0;
-	rec[glexch_round8(h.inl) / 8] = 0; /* the padding of the last word */
-	glexch_copy_few(rec + 1, hdr, hdr_len);
-	glexch_copy_some((uint8_t *)(rec + 1) + hdr_len, data, len);
-	if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
-		return 0;
+	if (!glexch_er_make_there(conn, &h, hdr, hdr_len, data, len, n)) {
+		rec[glexch_round8(h.inl) / 8] = 0; /* the padding of the last word */
+		glexch_copy_few(rec + 1, hdr, hdr_len);
+		glexch_copy_some((uint8_t *)(rec + 1) + hdr_len, data, len);
+		if (glexch_er_commit(conn, rec, &h, n) != GLEXCH_STEP_OK)
+			return 0;
+	}
 	glexch_count(conn->ch, GLEXCH_WAY_ER_IMM, room + len);
 	return 1;
 }

@@ -281,19 +281,12 @@ static inline struct glexch_conn *MPID_nem_glex_free_way(MPIDI_VC_t *vc)
 	return vc->ch.iStartContigMsg == MPID_nem_glex_iStartContigMsg && !area->held ? area->conn : NULL;
 }
 
-/*
- * MPID_Send asks with a message of up to 16 bytes (install-into.sh): the packet that CH3
- * would make of it.  0: CH3 is to do it.
- */
-int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset);
-int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset)
+/* A message of up to 16 bytes: the packet that CH3 would make of it, if it can go at once. */
+static inline int MPID_nem_glex_try_brief(struct glexch_conn *conn, const void *buf, intptr_t len, int tag,
+					  MPIR_Comm *comm, int context_offset)
 {
 	uint64_t rec[2 + GLEXCH_BRIEF_WORDS], *words = rec + 1;
-	struct glexch_conn *conn = MPID_nem_glex_free_way(vc);
 
-	if (!conn)
-		return 0;
-	glexch_expect(conn);
 	words[0] = words[1] = words[2] = 0;
 	MPID_NEM_GLEX_SET_MESSAGE(words, MPIDI_CH3_Pkt_eagershort_send_t, MPIDI_CH3_PKT_EAGERSHORT_SEND, len);
 	MPID_nem_glex_load_few(&words[3], buf, (size_t)len);
@@ -306,6 +299,48 @@ int MPIDI_GLEX_send_brief(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag
 _Static_assert(offsetof(MPIDI_CH3_Pkt_eagershort_send_t, data) == 24 && MPIDI_EAGER_SHORT_SIZE <= 16 &&
 		       5 <= GLEXCH_BRIEF_WORDS,
 	       "three words and the data");
+
+/* The same of one that is longer, but goes in one piece. */
+static inline int MPID_nem_glex_try_eager(struct glexch_conn *conn, const void *buf, intptr_t len, int tag,
+					  MPIR_Comm *comm, int context_offset, int request)
+{
+	uint64_t words[sizeof(MPIDI_CH3_Pkt_eager_send_t) / 8] = {0};
+
+	MPID_NEM_GLEX_SET_MESSAGE(words, MPIDI_CH3_Pkt_eager_send_t, MPIDI_CH3_PKT_EAGER_SEND, len);
+	MPID_NEM_GLEX_SET(words, MPIDI_CH3_Pkt_eager_send_t, sender_req_id, request);
+	if (unlikely(!glexch_try_short(conn, words, sizeof(words), sizeof(MPIDI_CH3_Pkt_t), buf, (size_t)len)))
+		return 0;
+	MPID_nem_glex_count_eager((size_t)len);
+	return 1;
+}
+
+_Static_assert(sizeof(MPIDI_CH3_Pkt_eager_send_t) % 8 == 0, "words");
+
+static inline int MPID_nem_glex_goes_at_once(const MPIDI_VC_t *vc, const MPIR_Comm *comm, intptr_t len)
+{
+	int eager_threshold = -1;
+
+	MPIDI_CH3_GET_EAGER_THRESHOLD(&eager_threshold, comm, vc);
+	return MPID_nem_glex_in_one(len) && len + (intptr_t)sizeof(MPIDI_CH3_Pkt_eager_send_t) <= eager_threshold;
+}
+
+/*
+ * MPID_Send asks with a message that lies in one piece (install-into.sh).  0: CH3 is to do it,
+ * with the same bytes, as a channel wants it that may have some of them on the way.
+ */
+int MPIDI_GLEX_send(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset);
+int MPIDI_GLEX_send(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR_Comm *comm, int context_offset)
+{
+	struct glexch_conn *conn = MPID_nem_glex_free_way(vc);
+
+	if (!conn)
+		return 0;
+	glexch_expect(conn);
+	if (len <= MPIDI_EAGER_SHORT_SIZE)
+		return MPID_nem_glex_try_brief(conn, buf, len, tag, comm, context_offset);
+	return MPID_nem_glex_goes_at_once(vc, comm, len) &&
+	       MPID_nem_glex_try_eager(conn, buf, len, tag, comm, context_offset, MPI_REQUEST_NULL);
+}
 
 /* The request of a send that has ended: with what a cancel needs, which asks the peer to forget the message. */
 static inline MPIR_Request *MPID_nem_glex_sent_request(int rank, int tag, MPIR_Comm *comm, int context_offset)
@@ -326,39 +361,28 @@ static inline MPIR_Request *MPID_nem_glex_sent_request(int rank, int tag, MPIR_C
 	return sreq;
 }
 
-/*
- * The same for MPID_Isend, with as many bytes as can go in one piece: *sreq_p is complete.  If not, CH3
- * sends the same bytes next, as a channel wants it that may have some of them on the way.
- */
+/* The same for MPID_Isend: *sreq_p is complete. */
 int MPIDI_GLEX_isend(MPIDI_VC_t *vc, const void *buf, intptr_t len, int rank, int tag, MPIR_Comm *comm,
 		     int context_offset, MPIR_Request **sreq_p);
 int MPIDI_GLEX_isend(MPIDI_VC_t *vc, const void *buf, intptr_t len, int rank, int tag, MPIR_Comm *comm,
 		     int context_offset, MPIR_Request **sreq_p)
 {
 	struct glexch_conn *conn = MPID_nem_glex_free_way(vc);
-	uint64_t words[sizeof(MPIDI_CH3_Pkt_eager_send_t) / 8] = {0};
-	int eager_threshold = -1;
 	MPIR_Request *sreq;
 
-	MPIDI_CH3_GET_EAGER_THRESHOLD(&eager_threshold, comm, vc);
-	if (!conn || !MPID_nem_glex_in_one(len) || len + (intptr_t)sizeof(words) > eager_threshold)
+	if (!conn || !MPID_nem_glex_goes_at_once(vc, comm, len))
 		return 0;
 	glexch_expect(conn);
 	sreq = MPID_nem_glex_sent_request(rank, tag, comm, context_offset);
 	if (unlikely(!sreq))
 		return 0;
-	MPID_NEM_GLEX_SET_MESSAGE(words, MPIDI_CH3_Pkt_eager_send_t, MPIDI_CH3_PKT_EAGER_SEND, len);
-	MPID_NEM_GLEX_SET(words, MPIDI_CH3_Pkt_eager_send_t, sender_req_id, sreq->handle);
-	if (unlikely(!glexch_try_short(conn, words, sizeof(words), sizeof(MPIDI_CH3_Pkt_t), buf, (size_t)len))) {
+	if (unlikely(!MPID_nem_glex_try_eager(conn, buf, len, tag, comm, context_offset, sreq->handle))) {
 		MPIR_Request_free(sreq);
 		return 0;
 	}
-	MPID_nem_glex_count_eager((size_t)len);
 	*sreq_p = sreq;
 	return 1;
 }
-
-_Static_assert(sizeof(MPIDI_CH3_Pkt_eager_send_t) % 8 == 0, "words");
 
 #endif
 

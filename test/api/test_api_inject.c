@@ -112,6 +112,51 @@ START_TEST(prefetch_at__after_a_put__is_where_it_went)
 }
 END_TEST
 
+/* Where the caller may store what he would PUT, and NULL where it would be refused, or others do it. */
+START_TEST(put_place__after_puts__is_where_they_went)
+{
+	const uint64_t word = 0x0123456789abcdefu;
+	struct glex_imm_rdma_req req;
+	struct side side;
+	uint64_t *place;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, _i & 1);
+	req = request(&side.card, &word, sizeof(word), 64);
+	for (int i = 0; i < 3; i++)
+		OK(glex_imm_rdma(side.ep, &req, NULL));
+	place = glex_put_place(side.ep, side.card.addr, side.card.mh, 128, side.card.key, 16);
+	ck_assert_ptr_nonnull(place);
+	place[0] = ~word;
+	__atomic_store_n(&place[1], word, __ATOMIC_RELEASE); /* relaxed: stronger, as the NIC would */
+	ck_assert_mem_eq((unsigned char *)side.buf + 136, &word, sizeof(word));
+	ck_assert_ptr_nonnull(glex_put_place(side.ep, side.card.addr, side.card.mh, LEN - 8, side.card.key, 8));
+	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, LEN - 8, side.card.key, 9));
+	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, UINT32_MAX, side.card.key, 8));
+	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 0, side.card.key + 1, 8));
+	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 0, side.card.key, 0));
+	ck_assert_ptr_null(glex_put_place(NULL, side.card.addr, side.card.mh, 0, side.card.key, 8));
+	OK(glex_deregister_mem(side.ep, side.card.mh));
+	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 0, side.card.key, 8));
+	OK(glex_register_mem(side.ep, side.buf, LEN, GLEX_MEM_READ | GLEX_MEM_WRITE, &side.card.mh));
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(put_place__others_execute__is_nowhere)
+{
+	const uint64_t word = 1;
+	struct glex_imm_rdma_req req;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_NORMAL, true);
+	req = request(&side.card, &word, sizeof(word), 64);
+	for (int i = 0; i < 3; i++)
+		OK(glex_imm_rdma(side.ep, &req, NULL));
+	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 64, side.card.key, 8));
+	side_close(&side);
+}
+END_TEST
+
 START_TEST(inject__with_remote_event__comes_after_the_bytes)
 {
 	unsigned char *data = made(5000, 3);
@@ -368,6 +413,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, inject__any_length_and_place__arrives_and_nothing_else, 0, 2);
 	tcase_add_loop_test(tc, prefetch_at__after_a_put__is_where_it_went, 0, 2);
+	tcase_add_loop_test(tc, put_place__after_puts__is_where_they_went, 0, 2);
+	tcase_add_test(tc, put_place__others_execute__is_nowhere);
 	tcase_add_test(tc, inject__with_remote_event__comes_after_the_bytes);
 	tcase_add_test(tc, inject__nothing__moves_nothing_and_still_tells);
 	tcase_add_test(tc, inject__normal_endpoint__not_implemented);

@@ -394,6 +394,18 @@ glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
 	return ret;
 }
 
+/* What is stored there has been delivered: as long as nothing is under way, that is in order. */
+void *glex_put_place(glex_ep_handle_t handle, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_offset,
+		     uint32_t rmt_key, uint32_t len)
+{
+	struct endpoint *target = at(to);
+
+	(void)handle;
+	if (!fake.injects || !fake.direct || !target || target->key != rmt_key || !fake_random(4))
+		return NULL;
+	return region_at(target, rmt_mh.v, rmt_offset, len);
+}
+
 /* For prefetches: any address will do. */
 const void *glex_prefetch_at(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
 {

@@ -458,6 +458,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.mem_tie = nic_mem_tie,
 	.open = device_open,
 	.prefetch_at = nic_prefetch_at,
+	.put_place = nic_put_place,
 	.query = device_query,
 	.tend = device_tend,
 };

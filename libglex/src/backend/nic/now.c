@@ -146,6 +146,16 @@ glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, ui
 
 /* ---- where a PUT would go -------------------------------------------------------- */
 
+void *nic_put_place(struct glexi_ep *ep, uint64_t to, uint64_t mh, uint32_t offset, uint32_t key, uint32_t len)
+{
+	struct nic_ep *nep = ep->be;
+
+	if (!is_quiet(ep) || !track_leads(&nep->imm_track, to, mh, offset, len, key, GLEX_MEM_WRITE))
+		return NULL;
+	count_imm(nep);
+	return nep->imm_track.remote.base + offset;
+}
+
 const void *nic_prefetch_at(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	bool locked = glexi_lock(&ep->post_lock);
