@@ -292,6 +292,9 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
  */
 int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len);
 
+/* Bytes that are lent now. */
+uint64_t glexch_lent(const struct glexch *ch);
+
 void glexch_cursor_init(struct glexch_cursor *cur, const struct iovec *iov, int cnt);
 
 /* ---- what it did --------------------------------------------------------- */

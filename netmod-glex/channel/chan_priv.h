@@ -408,6 +408,7 @@ struct glexch {
 	struct glexch_borrowed *lend_asks; /* waits for an answer */
 	uint32_t lend_todo;		   /* events to be posted */
 	uint32_t loans_out;
+	uint64_t lent;	    /* bytes of them */
 	uint32_t loan_free; /* the first */
 	uint32_t lend_id;
 	int lend_never;		 /* peers cannot reach private memory */

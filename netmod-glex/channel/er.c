@@ -303,11 +303,33 @@ static inline __attribute__((always_inline)) int glexch_er_make_there(struct gle
 
 	if (!rec)
 		return 0;
-	__atomic_store_n(rec, glexch_er_pack(h, conn),
-			 __ATOMIC_RELAXED); /* relaxed: the mark tells whether it is one */
-	rec[words] = 0;			    /* the padding of the last word */
+	/* relaxed: the mark tells whether it is one */
+	__atomic_store_n(rec, glexch_er_pack(h, conn), __ATOMIC_RELAXED);
+	rec[words] = 0; /* the padding of the last word */
 	glexch_copy_words(rec + 1, hdr, hdr_len);
 	glexch_copy_data((uint8_t *)(rec + 1) + hdr_len, data, len);
+	/* relaxed: stronger, pairs with glexch_er_look_at: who finds it has all of the record */
+	__atomic_store_n(rec + 1 + words, er->tx_mark + er->tx_line, __ATOMIC_RELEASE);
+	glexch_er_pay(conn, n);
+	return 1;
+}
+
+/* A record of n lines whose data is in further lines. */
+static int glexch_er_make_long_there(struct glexch_conn *conn, const struct glexch_er_head *h, const void *hdr,
+				     const void *data, uint32_t n)
+{
+	const struct glexch_er *er = conn->er;
+	uint32_t words = glexch_round8(h->inl) / 8;
+	uint64_t *rec = glex_put_place(conn->ch->ep, (glex_ep_addr_t){.v = conn->peer}, er->tx_ring,
+				       er->tx_line * GLEXCH_LINE, conn->key, n * GLEXCH_LINE);
+
+	if (!rec)
+		return 0;
+	memcpy(rec + GLEXCH_LINE / 8, data, h->more);
+	/* relaxed: the mark tells whether it is one */
+	__atomic_store_n(rec, glexch_er_pack(h, conn), __ATOMIC_RELAXED);
+	rec[words] = 0; /* the padding of the last word */
+	glexch_copy_words(rec + 1, hdr, h->inl);
 	/* relaxed: stronger, pairs with glexch_er_look_at: who finds it has all of the record */
 	__atomic_store_n(rec + 1 + words, er->tx_mark + er->tx_line, __ATOMIC_RELEASE);
 	glexch_er_pay(conn, n);
@@ -350,6 +372,10 @@ static int glexch_er_try_long(struct glexch_conn *conn, const void *hdr, uint32_
 	if (er->tx_copy || len > glexch_er_most(er->tx_lines) || hdr_len > GLEXCH_ER_BRIEF ||
 	    !glexch_er_has_room(er, n))
 		return 0;
+	if (glexch_er_make_long_there(conn, &h, hdr, data, n)) {
+		glexch_count(conn->ch, GLEXCH_WAY_ER_PUT, conn->ch->header + len);
+		return 1;
+	}
 	er->begun = 1;
 	if (glexch_er_step_of(conn, glexch_er_inject_at(conn, (er->tx_line + 1) * GLEXCH_LINE, data, len)) !=
 	    GLEXCH_STEP_OK)

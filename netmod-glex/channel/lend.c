@@ -85,6 +85,7 @@ static void glexch_loan_put(struct glexch *ch, struct glexch_loan *loan)
 	loan->next = ch->loan_free;
 	ch->loan_free = (uint32_t)(loan - ch->loans);
 	ch->loans_out--;
+	ch->lent -= loan->len;
 }
 
 int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len)
@@ -102,6 +103,7 @@ int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, u
 	loan = &ch->loans[index];
 	ch->loan_free = loan->next;
 	ch->loans_out++;
+	ch->lent += len;
 	gen = loan->gen + 1; /* I1 */
 	memset(loan, 0, sizeof(*loan));
 	loan->gen = gen;
@@ -138,6 +140,11 @@ static struct glexch_loan *glexch_loan_find(struct glexch *ch, uint32_t index, u
 	if (index >= GLEXCH_LOANS || ch->loans[index].gen != gen || !(gen & 1)) /* I1 */
 		return NULL;
 	return &ch->loans[index];
+}
+
+uint64_t glexch_lent(const struct glexch *ch)
+{
+	return ch->lent;
 }
 
 /* Something of this connection is lent still. */

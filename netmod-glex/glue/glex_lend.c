@@ -28,9 +28,10 @@
 
 /* ---- sender: what is near -------------------------------------------------- */
 
-#define MPID_NEM_GLEX_BUFFERS 256 /* that are counted */
-#define MPID_NEM_GLEX_STRANGE 8	  /* sends of one before it is looked up */
-#define MPID_NEM_GLEX_TRIES   32  /* times that it is, though it is not near; then as often as sent twice as often */
+#define MPID_NEM_GLEX_BUFFERS  256	  /* that are counted */
+#define MPID_NEM_GLEX_NEAR_MAX (2u << 20) /* bytes lent at a time, after which messages are copied: glex_held.c, I1 */
+#define MPID_NEM_GLEX_STRANGE  8	  /* sends of one before it is looked up */
+#define MPID_NEM_GLEX_TRIES    32 /* times that it is, though it is not near; then as often as sent twice as often */
 
 static struct {
 	uintptr_t page;
@@ -82,6 +83,7 @@ static int MPID_nem_glex_is_near_message(const void *hdr, const struct iovec *io
 	int type = ((const MPIDI_CH3_Pkt_t *)hdr)->type;
 
 	return n_iov == 2 && (type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGER_SYNC_SEND) &&
+	       glexch_lent(MPID_nem_glex.ch) + iov[1].iov_len <= MPID_NEM_GLEX_NEAR_MAX &&
 	       MPID_nem_glex_is_near(iov[1].iov_base, iov[1].iov_len);
 }
 
