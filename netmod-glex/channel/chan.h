@@ -369,9 +369,10 @@ static inline uint32_t glexch_region_count(uint64_t len)
  * own, so that what nobody fetches yet cannot keep out what would be fetched at once.
  */
 glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, struct glexch_region *regions);
+void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region *regions);
+
 /* Whether peers would copy out of buf, exposed, without the system's help.  A buffer asked about often may become so. */
 int glexch_is_mapped(struct glexch *ch, void *buf, uint64_t len);
-void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region *regions);
 
 /* Memory that every peer can reach: glex_alloc.  NULL: there is none. */
 void *glexch_alloc(struct glexch *ch, uint64_t len);

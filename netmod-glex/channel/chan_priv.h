@@ -317,14 +317,14 @@ enum glexch_er_state {
 	GLEXCH_ER_RETIRED, /* the connection has been destroyed */
 };
 
-/* One end of a pair of rings: er.c. */
-/* One way from the first line of a ring of the peer on. */
+/* One way from the first line of a ring of the peer on: er_room.h. */
 struct glexch_er_lap {
 	uint32_t sent; /* tx_sent when it began */
 	uint32_t from; /* lines that it left out, since they had not been read */
 	uint32_t to;   /* 0: none */
 };
 
+/* One end of a pair of rings: er.c. */
 struct glexch_er {
 	struct glexch_er *next;
 	struct glexch_conn *conn;

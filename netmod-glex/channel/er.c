@@ -22,7 +22,8 @@
  * looked at whenever the other has no lines left, in the middle of sending too.  Each record says the
  * same, in ten bits.  Who writes where, and when: er_room.h.
  *
- * Where the endpoint can, bytes go straight from the caller's memory
+ * Where the NIC lets us (glex_put_place), messages of up to 4 KiB are made up in the ring, without a call that copies.
+ * Else, where the endpoint can, bytes go straight from the caller's memory
  * (glex_inject), and immediate PUTs are longer: up to a kilobyte to gather them with
  * their header costs less than another PUT.  Else they go from a copy of the ring
  * that the sender keeps: a line of it is rewritten when the receiver has returned
@@ -41,7 +42,7 @@
  *     secret of the receiver, the number of the record and its line make it).  So PUTs may arrive in
  *     any order, and what is in the midst of a record at the start, where the receiver looks for another, is none.
  * I2  The word that is polled, and what is inline with it, is written by immediate
- *     PUTs only: whole words, of which the mark is the last.
+ *     PUTs only, or stored as by one (glex_put_place): whole words, of which the mark is the last.
  * I3  Lines are counted: sent, read, said to be read; of each no more than of the one before.  Who owes
  *     GLEXCH_ER_OWED of a stream, or an eighth of the ring, PUTs the word.
  *     It counts all there ever were, so nothing is lost if the sender misses some;
@@ -314,7 +315,7 @@ static inline __attribute__((always_inline)) int glexch_er_make_there(struct gle
 	return 1;
 }
 
-/* A record of n lines whose data is in further lines. */
+/* The same with the data in further lines, which is first: who finds the header asks for those lines. */
 static int glexch_er_make_long_there(struct glexch_conn *conn, const struct glexch_er_head *h, const void *hdr,
 				     const void *data, uint32_t n)
 {

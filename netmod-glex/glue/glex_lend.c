@@ -192,7 +192,7 @@ void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n)
 	struct MPID_nem_glex_chunk *chunk = MPID_nem_glex_vc(vc)->lent;
 
 	MPID_nem_glex_vc(vc)->lent = NULL;
-	MPID_nem_glex.fed += n;
+	MPID_nem_glex.fed += n; /* of one-sided data too: a look too early does no harm */
 	if (n && chunk)
 		MPID_nem_glex_note(MPID_nem_handle_pkt(vc, buf, (intptr_t)n));
 	else if (n)
