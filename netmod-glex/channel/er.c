@@ -289,29 +289,50 @@ glexch_er_commit(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er
 }
 
 /*
- * The same of a header and data that are inline, made up in the ring: what is stored elsewhere first, and
- * copied there, waits for its stores, and these for the lines of earlier records.  0: this cannot be.
+ * Made up in the ring: what is stored elsewhere first, and copied there, waits for its stores, and these for the lines
+ * of earlier records.
  */
+
+/* Where the next record of n lines goes; NULL: it has to be PUT. */
+static inline uint64_t *glexch_er_put_at(const struct glexch_conn *conn, uint32_t n)
+{
+	const struct glexch_er *er = conn->er;
+
+	return glex_put_place(conn->ch->ep, (glex_ep_addr_t){.v = conn->peer}, er->tx_ring, er->tx_line * GLEXCH_LINE,
+			      conn->key, n * GLEXCH_LINE);
+}
+
+static inline void glexch_er_begin_there(const struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h,
+					 const void *hdr, size_t hdr_len)
+{
+	/* relaxed: the mark tells whether it is one */
+	__atomic_store_n(rec, glexch_er_pack(h, conn), __ATOMIC_RELAXED);
+	rec[glexch_round8(h->inl) / 8] = 0; /* the padding of the last word */
+	glexch_copy_words(rec + 1, hdr, hdr_len);
+}
+
+/* It is all there. */
+static inline void glexch_er_end_there(struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h,
+				       uint32_t n)
+{
+	/* relaxed: stronger, pairs with glexch_er_look_at: who finds it has all of the record */
+	__atomic_store_n(rec + 1 + glexch_round8(h->inl) / 8, conn->er->tx_mark + conn->er->tx_line, __ATOMIC_RELEASE);
+	glexch_er_pay(conn, n);
+}
+
+/* A header, and data that is inline.  0: this cannot be. */
 static inline __attribute__((always_inline)) int glexch_er_make_there(struct glexch_conn *conn,
 								      const struct glexch_er_head *h, const void *hdr,
 								      size_t hdr_len, const void *data, size_t len,
 								      uint32_t n)
 {
-	const struct glexch_er *er = conn->er;
-	uint32_t words = glexch_round8(h->inl) / 8;
-	uint64_t *rec = glex_put_place(conn->ch->ep, (glex_ep_addr_t){.v = conn->peer}, er->tx_ring,
-				       er->tx_line * GLEXCH_LINE, conn->key, (2 + words) * 8);
+	uint64_t *rec = glexch_er_put_at(conn, n);
 
 	if (!rec)
 		return 0;
-	/* relaxed: the mark tells whether it is one */
-	__atomic_store_n(rec, glexch_er_pack(h, conn), __ATOMIC_RELAXED);
-	rec[words] = 0; /* the padding of the last word */
-	glexch_copy_words(rec + 1, hdr, hdr_len);
+	glexch_er_begin_there(conn, rec, h, hdr, hdr_len);
 	glexch_copy_data((uint8_t *)(rec + 1) + hdr_len, data, len);
-	/* relaxed: stronger, pairs with glexch_er_look_at: who finds it has all of the record */
-	__atomic_store_n(rec + 1 + words, er->tx_mark + er->tx_line, __ATOMIC_RELEASE);
-	glexch_er_pay(conn, n);
+	glexch_er_end_there(conn, rec, h, n);
 	return 1;
 }
 
@@ -319,21 +340,13 @@ static inline __attribute__((always_inline)) int glexch_er_make_there(struct gle
 static int glexch_er_make_long_there(struct glexch_conn *conn, const struct glexch_er_head *h, const void *hdr,
 				     const void *data, uint32_t n)
 {
-	const struct glexch_er *er = conn->er;
-	uint32_t words = glexch_round8(h->inl) / 8;
-	uint64_t *rec = glex_put_place(conn->ch->ep, (glex_ep_addr_t){.v = conn->peer}, er->tx_ring,
-				       er->tx_line * GLEXCH_LINE, conn->key, n * GLEXCH_LINE);
+	uint64_t *rec = glexch_er_put_at(conn, n);
 
 	if (!rec)
 		return 0;
 	memcpy(rec + GLEXCH_LINE / 8, data, h->more);
-	/* relaxed: the mark tells whether it is one */
-	__atomic_store_n(rec, glexch_er_pack(h, conn), __ATOMIC_RELAXED);
-	rec[words] = 0; /* the padding of the last word */
-	glexch_copy_words(rec + 1, hdr, h->inl);
-	/* relaxed: stronger, pairs with glexch_er_look_at: who finds it has all of the record */
-	__atomic_store_n(rec + 1 + words, er->tx_mark + er->tx_line, __ATOMIC_RELEASE);
-	glexch_er_pay(conn, n);
+	glexch_er_begin_there(conn, rec, h, hdr, h->inl);
+	glexch_er_end_there(conn, rec, h, n);
 	return 1;
 }
 

@@ -33,7 +33,8 @@
 #define MPID_NEM_GLEX_STRANGE  8	  /* sends of one before it is looked up */
 #define MPID_NEM_GLEX_TRIES    32 /* times that it is, though it is not near; then as often as sent twice as often */
 
-static struct {
+/* By its first page; another of the same place takes it over. */
+static struct MPID_nem_glex_buffer {
 	uintptr_t page;
 	uint32_t sends;
 	uint32_t next; /* sends when it is looked up */
@@ -43,21 +44,18 @@ static struct {
 static int MPID_nem_glex_is_near(void *buf, size_t len)
 {
 	uintptr_t page = (uintptr_t)buf >> 12;
-	size_t i = page * 2654435761u / 4096 % MPID_NEM_GLEX_BUFFERS;
+	struct MPID_nem_glex_buffer *b = &MPID_nem_glex_buffers[page * 2654435761u / 4096 % MPID_NEM_GLEX_BUFFERS];
 
-	if (MPID_nem_glex_buffers[i].page != page) {
-		MPID_nem_glex_buffers[i].page = page;
-		MPID_nem_glex_buffers[i].sends = MPID_nem_glex_buffers[i].tries = 0;
-		MPID_nem_glex_buffers[i].next = MPID_NEM_GLEX_STRANGE;
-	}
-	if (++MPID_nem_glex_buffers[i].sends < MPID_nem_glex_buffers[i].next)
+	if (b->page != page)
+		*b = (struct MPID_nem_glex_buffer){.page = page, .next = MPID_NEM_GLEX_STRANGE};
+	if (++b->sends < b->next)
 		return 0;
 	if (glexch_is_mapped(MPID_nem_glex.ch, buf, len)) {
-		MPID_nem_glex_buffers[i].tries = 0;
+		b->tries = 0;
 		return 1;
 	}
-	if (++MPID_nem_glex_buffers[i].tries % MPID_NEM_GLEX_TRIES == 0)
-		MPID_nem_glex_buffers[i].next = 2 * MPID_nem_glex_buffers[i].sends;
+	if (++b->tries % MPID_NEM_GLEX_TRIES == 0)
+		b->next = 2 * b->sends;
 	return 0;
 }
 
