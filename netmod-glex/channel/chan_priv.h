@@ -303,7 +303,7 @@ struct glexch_grave {
 #define GLEXCH_ER_FRAME	 16u  /* the header of a record and its mark */
 #define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)     /* stream bytes of it */
 #define GLEXCH_ER_RECORD (GLEXCH_ANSWER_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
-#define GLEXCH_ER_AHEAD	 16u				       /* lines asked for at a time */
+#define GLEXCH_ER_AHEAD	 18u				       /* lines asked for at a time: all of a kilobyte */
 #define GLEXCH_ER_TAIL	 67u				       /* lines of a record at most, and the word's */
 
 #define GLEXCH_ER_IDLE_LONG 8192u /* visits of the hand without a record, after which it is closed */

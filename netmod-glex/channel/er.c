@@ -44,7 +44,8 @@
  * I2  The word that is polled, and what is inline with it, is written by immediate
  *     PUTs only, or stored as by one (glex_put_place): whole words, of which the mark is the last.
  * I3  Lines are counted: sent, read, said to be read; of each no more than of the one before.  Who owes
- *     GLEXCH_ER_OWED of a stream, or an eighth of the ring, PUTs the word.
+ *     GLEXCH_ER_OWED of a stream, or half of the ring, PUTs the word; the hand does for any, when no record has come for
+ *     a while: the peer may wait for those.
  *     It counts all there ever were, so nothing is lost if the sender misses some;
  *     and goes behind all that was PUT before (a fence), so it never goes back.
  * I4  tx_heard is not ahead of what the peer has read.  The ten bits of a record move it on to the first
@@ -222,7 +223,7 @@ static __attribute__((noinline)) void glexch_er_locate(const struct glexch_conn 
 /* Who owes so many lines returns them: in a dialogue, where answers say the same, later. */
 static inline uint32_t glexch_er_threshold(const struct glexch_er *er)
 {
-	uint32_t most = er->starts / 8;
+	uint32_t most = er->starts / 2;
 	int is_stream = (uint16_t)(er->conn->rx_seq - er->rx_seq) > GLEXCH_ER_STREAM;
 
 	return is_stream && most > GLEXCH_ER_OWED ? GLEXCH_ER_OWED : most;
@@ -242,11 +243,12 @@ static inline void glexch_er_hear_read(struct glexch_er *er, uint64_t w)
 {
 	/* I4 */
 	er->tx_heard += ((uint32_t)(w >> GLEXCH_ER_AT_READ) - er->tx_heard) & GLEXCH_ER_READ_MASK;
-	if (er->tx_heard != er->tx_sent || !er->tx_line || er->begun)
-		return;
-	er->tx_read = er->tx_sent;
-	glexch_er_next_lap(er, 0);
-	glexch_er_end_wait(er);
+	if ((int32_t)(er->tx_heard - er->tx_read) > 0) {
+		er->tx_read = er->tx_heard;
+		glexch_er_end_wait(er);
+	}
+	if (er->tx_heard == er->tx_sent && er->tx_line && !er->begun)
+		glexch_er_next_lap(er, 0);
 }
 
 /* A record of n lines is out. */

@@ -331,6 +331,8 @@ void glexch_er_cool(struct glexch_conn *conn)
 	}
 	er->idle = er->used ? 0 : er->idle + 1;
 	er->used = 0;
+	if (er->idle && er->rx_owed && er->state == GLEXCH_ER_UP && !conn->draining && !conn->parted)
+		glexch_er_return(conn); /* er.c, I3; if it cannot be posted, the next time */
 	if (er->state != GLEXCH_ER_UP || (conn->slow & GLEXCH_SLOW_QUEUE) || conn->parting)
 		return;
 	if (er->idle > GLEXCH_ER_IDLE_LONG || (er->idle > GLEXCH_ER_IDLE_SHORT && ch->er_wants)) {

@@ -434,6 +434,51 @@ START_TEST(dialogue__records__lie_at_the_start)
 }
 END_TEST
 
+/*
+ * Who answers has not read what was sent meanwhile: never all has been read that the other sent, as far as that knows,
+ * and never so much in a row that it were returned as of a stream.
+ */
+START_TEST(dialogue__answers_cross_what_they_answer__nobody_waits_for_lines)
+{
+	struct end *a, *b;
+
+	start_roomy((unsigned)_i);
+	open_end(1, 0);
+	a = &procs[0].main_end;
+	b = &procs[1].main_end;
+	for (int round = 0; round < 3000; round++) {
+		unsigned most = round % 300 < 150 ? 60 : 1900;
+
+		send_and_read(a, b, 1 + fake_random(most));
+		send_message(b, 1 + fake_random(60));
+		send_and_read(a, b, 1 + fake_random(most));
+		settle(b, a);
+		settle(a, b);
+	}
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+END_TEST
+
+/* As little as it may be: who sent them may need just those. */
+START_TEST(dialogue__ended__lines_are_returned)
+{
+	struct end *a, *b;
+
+	start_dialogue((unsigned)_i, &a, &b);
+	steps(200);
+	for (int i = 0; i < 20; i++) {
+		tell(a, b);
+		tell(b, a);
+		tell(a, b);
+		ck_assert_uint_gt(ring_of(b)->rx_owed, 0);
+		steps(20000);
+		ck_assert_uint_eq(ring_of(b)->rx_owed, 0);
+	}
+	stop();
+}
+END_TEST
+
 /* Delivers to process 0 alone, which then does a round. */
 static void step_alone(void)
 {
@@ -547,6 +592,8 @@ int main(void)
 	tcase_add_loop_test(tc, ring__longest_full_and_all_credits_used__is_in_order, 0, 8);
 	tcase_add_loop_test(tc, ring__connection_destroyed_while_it_waits__others_are_heard_at_once, 0, 4);
 	tcase_add_loop_test(tc, dialogue__records__lie_at_the_start, 1, 6);
+	tcase_add_loop_test(tc, dialogue__answers_cross_what_they_answer__nobody_waits_for_lines, 1, 9);
+	tcase_add_loop_test(tc, dialogue__ended__lines_are_returned, 1, 5);
 	tcase_add_loop_test(tc, dialogue__late_record__is_not_taken_for_a_new_one, 1, 9);
 	tcase_add_loop_test(tc, dialogue__midst_of_a_record__is_not_taken_for_one, 1, 4);
 	suite_add_tcase(suite, tc);
