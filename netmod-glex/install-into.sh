@@ -95,6 +95,8 @@ signals='hdr.signum = signum;'
 signals_41='hdr.u.data = signum;' # MPICH 4.1
 whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, sizeof(hdr), MSG_NOSIGNAL) >= 0 || errno != EAGAIN) goto fn_exit;'
 addressed='hdr.pgid = proxy->pgid; hdr.proxy_id = proxy->proxy_id; hdr.buflen = 0;'
+aborts='status = HYDT_bsci_wait_for_completion(0);'
+last_words='for (int tries = 0, quiet = 0; tries < 10000 && quiet < 20; tries++) { if (HYDT_dmx_wait_for_event(0) == HYD_SUCCESS) { quiet = 0; } else { quiet++; usleep(5000); } }'
 session='setsid();'
 not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
 step_failed='int err = MPIR_Process_status(&e->u.recv.rreq->status);'
@@ -436,6 +438,14 @@ mend_launcher()
 	fi
 }
 
+# What a rank said before it aborted comes by another way than that it did, and later.
+mend_abort()
+{
+	if [ -f "$pmi_c" ] && [ "$(grep -cF "$aborts" "$pmi_c")" = 1 ]; then
+		insert before "$aborts" "$last_words" "$pmi_c"
+	fi
+}
+
 # Linux gives processor time to sessions by turns, and sched_yield gives way within its own session only: of
 # ranks that have one each and share a processor, one that waits may keep all others from running for long.
 mend_sessions()
@@ -478,6 +488,7 @@ take_out()
 	done
 	[ ! -f "$mpidrma_h" ] || take_out_of "$mpidrma_h" "$expects"
 	[ ! -f "$pmiserv_c" ] || take_out_of "$pmiserv_c" "$whoever_is_left"
+	[ ! -f "$pmi_c" ] || take_out_of "$pmi_c" "$last_words"
 	[ ! -f "$launch_c" ] || take_out_of "$launch_c" "$not_of_ranks"
 	take_out_of "$errutil_c" "$full"
 }
@@ -540,6 +551,8 @@ mpidrma_h=$mpich/src/mpid/ch3/include/mpidrma.h
 rma_progress_c=$mpich/src/mpid/ch3/src/ch3u_rma_progress.c
 pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
 [ -f "$pmiserv_c" ] || pmiserv_c=$mpich/src/pm/hydra/mpiexec/pmiserv_cb.c # MPICH 4.1
+pmi_c=$(dirname "$pmiserv_c")/pmiserv_pmi_v1.c
+[ -f "$pmi_c" ] || pmi_c=$(dirname "$pmiserv_c")/pmiserv_pmi.c # MPICH 4.1
 launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
 [ -f "$launch_c" ] || launch_c=$mpich/src/pm/hydra/lib/utils/launch.c # MPICH 4.1
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
@@ -576,6 +589,7 @@ mend_origins
 mend_truncation
 mend_fence
 mend_launcher
+mend_abort
 mend_sessions
 mend_error_text
 if [ "$changed" = 0 ]; then

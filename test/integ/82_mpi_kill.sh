@@ -12,6 +12,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 . "$src/test/lib/mpi.sh"
 need_mpi
 compile_mpi soak "$src/test/mpi/soak.c"
+compile_mpi last_words "$src/test/mpi/last_words.c"
 export GLEX_JOB=$story-$$ # so that its glexd can be found
 kills=${GLEX_TEST_KILLS:-5}
 RANDOM=${GLEX_TEST_SEED:-1}
@@ -76,6 +77,13 @@ kill_one() {
 }
 
 leftovers >"$work/before"
+heard=0
+for ((i = 0; i < 10; i++)); do
+	mpirun_ 4 "$work/bin/last_words" >"$work/out" 2>&1
+	[ $? = 15 ] && [ "$(grep -c '^last words' "$work/out")" = 800 ] && heard=$((heard + 1))
+done
+[ $heard = 10 ]
+result $? "what a rank says before it aborts is heard, and its status is the job's ($heard of $i)"
 bad=
 victims=(rank glexd rank)
 channels=(sr er auto)
