@@ -422,7 +422,7 @@ struct emu_engine {
 	_Atomic uint64_t copiers;     /* which way of copying suits which length (copy.h); 0: not measured */
 	_Atomic uint64_t stream_from; /* copies from here on go past the cache; 0: none does */
 	_Atomic uint32_t cores;	      /* that any client may use; 0: not known */
-	_Atomic uint32_t processes;   /* clients */
+	_Atomic uint32_t processes;   /* clients, and glexd if nothing goes without it */
 	uint32_t reorder;	      /* window of reorder.h, 0: in order; this and the next never change */
 	uint32_t reserved0;
 	uint64_t reorder_seed;

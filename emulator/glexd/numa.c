@@ -291,6 +291,7 @@ static void recount(struct glexd *glexd)
 		CPU_OR(&cores, &cores, &session->cores);
 		processes += CPU_COUNT(&session->cores) != 0;
 	}
+	processes += glexd->engine->reorder && processes; /* this one, through which all goes then */
 	/* relaxed: hints, each by itself */
 	atomic_store_explicit(&glexd->engine->cores, (uint32_t)CPU_COUNT(&cores), memory_order_relaxed);
 	/* relaxed: as above */
