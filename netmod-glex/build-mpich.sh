@@ -480,7 +480,7 @@ set_run_paths()
 # What the prefix has; the number grows when something else is done to it below.
 prefix_key()
 {
-	echo "$stage_key $prefix $glex_prefix 3"
+	echo "$stage_key $prefix $glex_prefix 4"
 }
 
 # Programs are linked to the hooks that tell libglex of memory that goes, before the C library: then
@@ -495,7 +495,8 @@ link_to_memhooks()
 		if [ ! -f "$f" ] || [ -L "$f" ] || ! grep -Iq . "$f"; then
 			continue
 		fi
-		sed -i "/-L[$]{*libdir/s| -lmpich | $where$hooks -lmpich |" "$f"
+		# MPICH 5 says mpi_libs_shared
+		sed -i "/-L[$]{*libdir/s# \(-lmpich\|[$]{mpi_libs_shared}\) # $where$hooks \1 #" "$f"
 	done
 }
 

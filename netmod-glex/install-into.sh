@@ -95,8 +95,9 @@ signals='hdr.signum = signum;'
 signals_41='hdr.u.data = signum;' # MPICH 4.1
 whoever_is_left='if (proxy->control_fd < 0 || send(proxy->control_fd, &hdr, sizeof(hdr), MSG_NOSIGNAL) >= 0 || errno != EAGAIN) goto fn_exit;'
 addressed='hdr.pgid = proxy->pgid; hdr.proxy_id = proxy->proxy_id; hdr.buflen = 0;'
+end_of_all='clean everything up and exit'
 aborts='status = HYDT_bsci_wait_for_completion(0);'
-last_words='for (int tries = 0, quiet = 0; tries < 10000 && quiet < 20; tries++) { if (HYDT_dmx_wait_for_event(0) == HYD_SUCCESS) { quiet = 0; } else { quiet++; usleep(5000); } }'
+last_words='static int glex_ends; if (glex_ends) return HYD_SUCCESS; glex_ends = 1; for (int tries = 0, quiet = 0; tries < 10000 && quiet < 20; tries++) { if (HYDT_dmx_wait_for_event(0) == HYD_SUCCESS) { quiet = 0; } else { quiet++; usleep(5000); } }'
 session='setsid();'
 not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
 step_failed='int err = MPIR_Process_status(&e->u.recv.rreq->status);'
@@ -438,12 +439,15 @@ mend_launcher()
 	fi
 }
 
-# What a rank said before it aborted comes by another way than that it did, and later.
+# What a rank said before it aborted comes by another way than that it did, and later.  Others may abort
+# meanwhile, since it has: the first one's status is the job's.
 mend_abort()
 {
-	if [ -f "$pmi_c" ] && [ "$(grep -cF "$aborts" "$pmi_c")" = 1 ]; then
-		insert before "$aborts" "$last_words" "$pmi_c"
-	fi
+	for f in $pmiserv_all; do
+		if grep -qF "$end_of_all" "$f" && [ "$(grep -cF "$aborts" "$f")" = 1 ]; then
+			insert before "$aborts" "$last_words" "$f"
+		fi
+	done
 }
 
 # Linux gives processor time to sessions by turns, and sched_yield gives way within its own session only: of
@@ -488,7 +492,9 @@ take_out()
 	done
 	[ ! -f "$mpidrma_h" ] || take_out_of "$mpidrma_h" "$expects"
 	[ ! -f "$pmiserv_c" ] || take_out_of "$pmiserv_c" "$whoever_is_left"
-	[ ! -f "$pmi_c" ] || take_out_of "$pmi_c" "$last_words"
+	for f in $pmiserv_all; do
+		[ ! -f "$f" ] || take_out_of "$f" "$last_words"
+	done
 	[ ! -f "$launch_c" ] || take_out_of "$launch_c" "$not_of_ranks"
 	take_out_of "$errutil_c" "$full"
 }
@@ -551,8 +557,7 @@ mpidrma_h=$mpich/src/mpid/ch3/include/mpidrma.h
 rma_progress_c=$mpich/src/mpid/ch3/src/ch3u_rma_progress.c
 pmiserv_c=$mpich/src/pm/hydra/pm/pmiserv/pmiserv_cb.c
 [ -f "$pmiserv_c" ] || pmiserv_c=$mpich/src/pm/hydra/mpiexec/pmiserv_cb.c # MPICH 4.1
-pmi_c=$(dirname "$pmiserv_c")/pmiserv_pmi_v1.c
-[ -f "$pmi_c" ] || pmi_c=$(dirname "$pmiserv_c")/pmiserv_pmi.c # MPICH 4.1
+pmiserv_all=$(find "$(dirname "$pmiserv_c")" -name 'pmiserv_*.c' 2>/dev/null || true)
 launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
 [ -f "$launch_c" ] || launch_c=$mpich/src/pm/hydra/lib/utils/launch.c # MPICH 4.1
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
