@@ -40,6 +40,8 @@
 #                     that a start waits for, nobody would tell the start
 #   src/pm/hydra/.../pmiserv_cb.c <- a line where mpiexec tells the others that a rank has died:
 #                     who has left meanwhile need not hear of it, and is no reason for mpiexec to die
+#   src/pm/hydra/.../pmiserv_pmi_v1.c (MPICH 5: pmiserv_misc.c) <- a line where mpiexec ends because a
+#                     rank has aborted: it reads first what the ranks have said
 #   src/pm/hydra/utils/launch/launch.c <- a line that keeps the ranks of a machine in one session, since
 #                     giving way to each other ends at its bounds
 #   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends

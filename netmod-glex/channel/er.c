@@ -355,16 +355,9 @@ static int glexch_er_make_long_there(struct glexch_conn *conn, const struct glex
 int glexch_er_try_brief(struct glexch_conn *conn, uint64_t *rec, uint32_t words)
 {
 	const struct glexch_er_head h = {.inl = words * 8, .kind = GLEXCH_ER_PAD};
-	uint64_t *there;
 
-	if (!glexch_er_has_room(conn->er, 1))
-		return 0;
-	there = glexch_er_put_at(conn, 1);
-	if (!there)
-		return glexch_er_commit(conn, rec, &h, 1) == GLEXCH_STEP_OK;
-	glexch_er_begin_there(conn, there, &h, rec + 1, h.inl);
-	glexch_er_end_there(conn, there, &h, 1);
-	return 1;
+	return glexch_er_has_room(conn->er, 1) && (glexch_er_make_there(conn, &h, rec + 1, h.inl, NULL, 0, 1) ||
+						   glexch_er_commit(conn, rec, &h, 1) == GLEXCH_STEP_OK);
 }
 
 static inline glex_ret_t glexch_er_inject_at(const struct glexch_conn *conn, uint32_t at, const void *data,

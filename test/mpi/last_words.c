@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * last_words.c - a rank says a lot, and aborts: install-into.sh's line in fn_abort has mpiexec read it first.
+ * last_words.c - a rank says a lot, and aborts: mpiexec reads it before it ends (install-into.sh, mend_abort).
  */
 #include <mpi.h>
 #include <stdio.h>
