@@ -44,7 +44,8 @@
 #                     rank has aborted: it reads first what the ranks have said
 #   src/pm/hydra/utils/launch/launch.c <- a line that keeps the ranks of a machine in one session, since
 #                     giving way to each other ends at its bounds
-#   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends
+#   src/mpi/errhan/errutil.c <- a line that ends the text of an error where the caller's room ends; some
+#                     by which errors that are joined make no circle, and walks along them end
 #
 # It may be run again at any time: only files whose content differs are written, so that make
 # rebuilds what is needed and nothing else.
@@ -83,6 +84,8 @@ wait_there='__attribute__((weak)) int MPIDI_GLEX_wait(MPIR_Request *); if (MPIDI
 wait_here='mpi_errno = MPID_Wait(request_ptr'
 next_message='while (errcode != MPI_SUCCESS) {'
 full='if (maxlen < max_location_len + 2) { errcode = MPI_SUCCESS; break; }'
+join='ErrorRing[ring_idx].prev_error = error2_code;'
+no_circle='int glex_at, glex_id, glex_generic, glex_met = 0; for (int code = error2_code, n = 0; code != MPI_SUCCESS && n < MAX_ERROR_RING && !glex_met; n++) { if (convertErrcodeToIndexes(code, &glex_at, &glex_id, &glex_generic) != 0 || glex_generic < 0 || ErrorRing[glex_at].id != glex_id) break; glex_met = glex_at == ring_idx; code = ErrorRing[glex_at].prev_error; } if (glex_met) break;'
 overflow='rreq->dev.iov[0].iov_base = (void *)rreq->dev.tmpbuf;'
 one_piece='rreq->dev.iov_count = 1; rreq->dev.iov_offset = 0;'
 unpacked='if (last != tmpbuf_last)'
@@ -409,6 +412,26 @@ mend_error_text()
 	fi
 }
 
+# Errors are chained in a ring of 128, those of one lost rank with each other too: where both chains end in the
+# same one, its end was made to lead back to it.  One that was used again since may do so as well.
+mend_error_chains()
+{
+	if [ "$(grep -cF "$join" "$errutil_c")" != 1 ] || ! grep -q 'define MAX_ERROR_RING' "$errutil_c"; then
+		return
+	fi
+	insert before "$join" "$no_circle" "$errutil_c"
+	bound 'for (;;) {' CombineSpecificCodes
+	bound 'while (tmp_errcode != MPI_SUCCESS) {' MPIR_Err_print_stack_string
+	bound 'while (errorcode != MPI_SUCCESS) {' ErrGetInstanceString
+}
+
+# bound LOOP FUNCTION: a walk along errors sees each of the ring once at most
+bound()
+{
+	insert before "$1" "int glex_steps = 0; /* $2 */" "$errutil_c" "$2"
+	insert after "$1" "if (++glex_steps > MAX_ERROR_RING) break; /* $2 */" "$errutil_c" "$2"
+}
+
 # The last buffer of a truncated message is followed by what does not fit, and not by itself;
 # and that begins with the first of its segments, not where the last ones ended.
 mend_truncation()
@@ -599,6 +622,7 @@ mend_launcher
 mend_abort
 mend_sessions
 mend_error_text
+mend_error_chains
 if [ "$changed" = 0 ]; then
 	say "netmod glex in $mpich is up to date"
 else

@@ -102,6 +102,8 @@ struct MPID_nem_glex_pool {
 	uint32_t held[2]; /* by side, also those alone */
 };
 
+#define MPID_NEM_GLEX_TEXT_MAX 256 /* of an error */
+
 struct MPID_nem_glex {
 	struct glexch *ch; /* NULL outside of init ... finalize */
 	MPIDI_PG_t *pg;
@@ -119,19 +121,19 @@ struct MPID_nem_glex {
 	struct MPID_nem_glex_fetch *fetch_waiting; /* receives that found no chunk free */
 	int unreachable;			   /* peers cannot reach private memory here: glex_lmt.c */
 	struct MPID_nem_glex_pool pool;
-	struct MPID_nem_glex_wait *waits;   /* I4 */
-	struct MPID_nem_glex_place *places; /* of the own group's ranks, since somebody has died */
-	int someone_lost;		    /* of any group */
-	int member_lost;		    /* the error of the last one of the own, */
-	int link_lost;			    /* and of what was to join two groups */
-	MPL_time_t polled, idle_since;	    /* the last poll; when something came last */
-	int in_vain;			    /* nothing has for long, and somebody is lost */
-	MPL_time_t looked;		    /* when all who wait were told to look, last */
-	uint64_t unexpected_max;	    /* bytes: glex_held.c; 0: no limit */
-	uint64_t fed;			    /* bytes since the last look at the unexpected messages, */
-	uint64_t look_at;		    /* and how many are worth another */
-	uint64_t fed_by_poll;		    /* what a poll counts for */
-	int holding;			    /* somebody is held */
+	struct MPID_nem_glex_wait *waits;	  /* I4 */
+	struct MPID_nem_glex_place *places;	  /* of the own group's ranks, since somebody has died */
+	int someone_lost;			  /* of any group */
+	char member_lost[MPID_NEM_GLEX_TEXT_MAX]; /* the last one of the own, and why; "": nobody */
+	char link_lost[MPID_NEM_GLEX_TEXT_MAX];	  /* what was to join two groups */
+	MPL_time_t polled, idle_since;		  /* the last poll; when something came last */
+	int in_vain;				  /* nothing has for long, and somebody is lost */
+	MPL_time_t looked;			  /* when all who wait were told to look, last */
+	uint64_t unexpected_max;		  /* bytes: glex_held.c; 0: no limit */
+	uint64_t fed;				  /* bytes since the last look at the unexpected messages, */
+	uint64_t look_at;			  /* and how many are worth another */
+	uint64_t fed_by_poll;			  /* what a poll counts for */
+	int holding;				  /* somebody is held */
 	enum MPID_nem_glex_coll_where coll_where;
 	uint32_t coll_shape; /* enum glex_group_shape, or MPID_NEM_GLEX_COLL_AUTO */
 	uint32_t coll_degree;

@@ -33,7 +33,6 @@
 #include <stdio.h>
 
 #define MPID_NEM_GLEX_HOST_MAX 64
-#define MPID_NEM_GLEX_TEXT_MAX 256
 
 /* ---- who, where and why -------------------------------------------------- */
 
@@ -70,14 +69,20 @@ static void MPID_nem_glex_describe(MPIDI_VC_t *vc, const char *why, char text[MP
 	snprintf(text, MPID_NEM_GLEX_TEXT_MAX, "%s on host %s%s is lost: %s", rank, host, node, why);
 }
 
+/* A new one each time: MPICH keeps the last 128 errors only, and hangs others behind them. */
+static int MPID_nem_glex_lost_error(const char *text)
+{
+	return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
+				    "**comm_fail", "%s", text);
+}
+
 /* The error of a request whose peer is lost. */
 int MPID_nem_glex_comm_error(MPIDI_VC_t *vc)
 {
 	char text[MPID_NEM_GLEX_TEXT_MAX];
 
 	MPID_nem_glex_describe(vc, glexch_why(MPID_nem_glex.ch), text);
-	return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
-				    "**comm_fail", "%s", text);
+	return MPID_nem_glex_lost_error(text);
 }
 
 /* ---- the list ------------------------------------------------------------ */
@@ -270,11 +275,10 @@ static int MPID_nem_glex_waits_long(int done)
 /* The error of such a call.  A connection that was being made is none of the next's. */
 static int MPID_nem_glex_why_in_vain(void)
 {
-	int error = MPID_nem_glex.member_lost;
+	int error = MPID_nem_glex_lost_error(*MPID_nem_glex.member_lost ? MPID_nem_glex.member_lost
+									: MPID_nem_glex.link_lost);
 
-	if (error == MPI_SUCCESS)
-		error = MPID_nem_glex.link_lost;
-	MPID_nem_glex.link_lost = MPI_SUCCESS;
+	*MPID_nem_glex.link_lost = 0;
 	return error;
 }
 
@@ -323,7 +327,7 @@ int MPID_nem_glex_lost_poll(int done, int in_blocking_poll)
 	MPID_nem_glex.in_vain = MPID_nem_glex_waits_long(done);
 	if (!MPID_nem_glex.in_vain)
 		return MPI_SUCCESS;
-	if (MPID_nem_glex_errors_are_fatal() && (MPID_nem_glex.member_lost || MPID_nem_glex.link_lost))
+	if (MPID_nem_glex_errors_are_fatal() && (*MPID_nem_glex.member_lost || *MPID_nem_glex.link_lost))
 		return MPID_nem_glex_why_in_vain();
 	if (MPID_nem_glex_is_time_to_look(in_vain)) {
 		MPID_nem_glex_end_meetings();
@@ -342,8 +346,7 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 
 	MPID_nem_glex_describe(vc, why, text);
 	fprintf(stderr, "glex netmod: rank %d: %s\n", MPID_nem_glex.rank, text);
-	error = MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPIX_ERR_PROC_FAILED,
-				     "**comm_fail", "%s", text);
+	error = MPID_nem_glex_lost_error(text);
 	MPID_nem_glex_end_waits(vc, error);
 	MPID_nem_glex_end_half(vc, error);
 	MPID_nem_glex_unqueue_locks(vc);
@@ -351,8 +354,8 @@ void MPID_nem_glex_lost(MPIDI_VC_t *vc, const char *why)
 	MPID_nem_glex_end_any_source(vc);
 	MPID_nem_glex.someone_lost = 1;
 	if (vc->pg == MPID_nem_glex.pg)
-		MPID_nem_glex.member_lost = error;
+		strcpy(MPID_nem_glex.member_lost, text);
 	else if (!vc->pg)
-		MPID_nem_glex.link_lost = error;
+		strcpy(MPID_nem_glex.link_lost, text);
 	MPIDI_CH3_Progress_signal_completion(); /* who waits without a request has to look */
 }
