@@ -71,7 +71,7 @@ static int member(uint32_t me, uint32_t n, struct glex_group_card *cards, const 
 	char text[64] = "";
 
 	CHECK(glex_open_device(0, &dev));
-	CHECK(glex_group_open(dev, GLEX_EP_TYPE_EMULATE, &group, &cards[me]));
+	CHECK(glex_group_open(dev, GLEX_EP_TYPE_EMULATE, 0, &group, &cards[me]));
 	meet(&at[0]); /* all cards are there */
 	CHECK(glex_group_join(group, cards, n, me, GLEX_GROUP_KARY, DEGREE));
 	meet(&at[1]); /* all have joined, so anybody may begin */

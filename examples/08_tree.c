@@ -81,7 +81,7 @@ static int member(uint32_t me, const struct tree *tree, struct shared *shared)
 		return 1;
 	alarm(60); /* for a member that another waits for in vain */
 	CHECK(glex_open_device(0, &dev));
-	CHECK(glex_group_open(dev, GLEX_EP_TYPE_EMULATE, &group, &shared->cards[me]));
+	CHECK(glex_group_open(dev, GLEX_EP_TYPE_EMULATE, 0, &group, &shared->cards[me]));
 	pthread_barrier_wait(&shared->all); /* the cards are there */
 	CHECK(glex_group_join(group, shared->cards, tree->n, me, tree->shape, tree->degree));
 	/* In parts, by the NICs, from each to its children; without this, all fetch it from the root. */

@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_ABI_VERSION	 3u
+#define EMU_ABI_VERSION	 4u
 #define EMU_MAGIC_ENGINE 0x31676e6578656c67ull /* "glexeng1" */
 #define EMU_MAGIC_NIC	 0x3163696e78656c67ull /* "glxnic1" */
 #define EMU_MAGIC_PORT	 0x3174726f70786c67ull /* "glxport1" */
@@ -60,9 +60,10 @@
 #define EMU_MAX_MPQ	  32768u
 #define EMU_MAX_HC_EQ	  (4u << 20)
 #define EMU_MAX_HC_MPQ	  (1u << 20)
-#define EMU_ERR_CAPACITY  256u
-#define EMU_INTQ_CAPACITY 64u
+#define EMU_ERR_CAPACITY  256u /* at most, and no more than events, */
+#define EMU_INTQ_CAPACITY 64u  /* than MPs, */
 #define EMU_EPQ_CAPACITY  64u
+#define EMU_MIN_ASIDE	  16u	/* but so many at least of each */
 #define EMU_MIN_CONTROL	  64u	/* control packets that an endpoint has room for at least */
 #define EMU_DEAD_KEPT	  4096u /* who has died: so many of the last */
 
@@ -235,10 +236,16 @@ struct emu_port {
 	uint32_t eq_capacity;
 	uint32_t err_capacity;
 	uint32_t dq_capacity; /* slots really there: 0 where the poster executes */
-	uint64_t mpq_log, mpq_slots;
-	uint64_t eq_log, eq_slots;
-	uint64_t err_log, err_slots;
-	uint64_t dq_slots;
+	uint32_t intq_capacity;
+	uint32_t epq_capacity;
+	/* where they begin, in bytes */
+	uint32_t mpq_log, mpq_slots;
+	uint32_t eq_log, eq_slots;
+	uint32_t err_log, err_slots;
+	uint32_t dq_slots;
+	uint32_t intq_log, intq_slots;
+	uint32_t epq_log, epq_slots;
+	uint32_t reserved0;
 	_Atomic uint32_t state; /* enum emu_port_state; every sender reads this line, hardly anybody writes it */
 	uint32_t reserved1;
 	_Atomic uint64_t sleepers; /* see EMU_SLEEPERS */
@@ -253,10 +260,6 @@ struct emu_port {
 	struct emu_port_counters counters;
 	struct emu_ring_ctl intq;
 	struct emu_ring_ctl epq;
-	_Atomic uint64_t intq_log[EMU_INTQ_CAPACITY];
-	_Atomic uint64_t epq_log[EMU_EPQ_CAPACITY];
-	struct emu_intr_slot intq_slot[EMU_INTQ_CAPACITY];
-	struct emu_bad_slot epq_slot[EMU_EPQ_CAPACITY];
 };
 
 enum emu_way { EMU_WAY_ATTACH = 0, EMU_WAY_MAP = 1 };
@@ -469,7 +472,9 @@ static_assert(offsetof(struct emu_port, doorbell) == 2 * EMU_LINE, "sleepers rin
 static_assert(offsetof(struct emu_port, mpq) == 3 * EMU_LINE, "rings begin on their own line");
 static_assert(offsetof(struct emu_port, counters) == 11 * EMU_LINE, "four rings, then the counters");
 static_assert(offsetof(struct emu_port, intq) == 12 * EMU_LINE, "what is hardly ever touched comes last");
-static_assert(offsetof(struct emu_port, epq_slot) % 64 == 0, "a bad packet is one cache line");
+static_assert(EMU_MAX_HC_MPQ * (8 + sizeof(struct emu_mp_slot)) + EMU_MAX_HC_EQ * (8 + sizeof(struct emu_event_slot)) <
+		      1u << 30,
+	      "offsets of all queues are 32 bits wide");
 static_assert(sizeof(struct emu_mmt_entry) == 64, "checking a region reads one cache line");
 static_assert(offsetof(struct emu_nic, dma_pending) == EMU_LINE, "bells have their own line");
 static_assert(sizeof(struct emu_nic_counters) == EMU_LINE, "counters have their own line");

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define EMU_WIRE_MAGIC	 0x786c6743u /* "Cglx" */
-#define EMU_WIRE_VERSION 3u
+#define EMU_WIRE_VERSION 4u
 #define EMU_WIRE_FDS	 2
 
 enum emu_ctl_op {
@@ -126,8 +126,8 @@ struct emu_ctl_list {
 	uint32_t regions; /* registered on the whole NIC */
 	uint32_t reserved;
 	uint64_t counter[12]; /* struct emu_port_counters, in its order */
-	uint32_t intq_used, intq_lost;
-	uint32_t epq_used, epq_lost;
+	uint32_t intq_capacity, intq_used, intq_lost;
+	uint32_t epq_capacity, epq_used, epq_lost;
 };
 
 struct emu_ctl_nic {
@@ -169,9 +169,9 @@ struct emu_ctl_msg {
 static_assert(sizeof(struct emu_ctl_head) == 8, "read before anything else is believed");
 static_assert(sizeof(struct emu_ctl_hello) == 56, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_port) == 32, "the same on both sides");
-static_assert(sizeof(struct emu_ctl_list) == 176, "the same on both sides");
+static_assert(sizeof(struct emu_ctl_list) == 184, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_nic) == 136, "the same on both sides");
 static_assert(sizeof(struct emu_ctl_dead) == 176, "the same on both sides");
-static_assert(sizeof(struct emu_ctl_msg) == 184, "one size for all, so a short read is an error");
+static_assert(sizeof(struct emu_ctl_msg) == 192, "one size for all, so a short read is an error");
 
 #endif /* EMU_WIRE_H */

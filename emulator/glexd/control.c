@@ -273,8 +273,10 @@ static void fill_list(const struct port *port, const struct node *node, struct e
 	out->dq_capacity = p->dq_capacity;
 	out->dq_used = emu_low(atomic_load_explicit(&p->dq.tail, memory_order_relaxed)) - /* relaxed: display */
 		       atomic_load_explicit(&p->dq.head, memory_order_relaxed);		  /* relaxed: display */
+	out->intq_capacity = p->intq_capacity;
 	out->intq_used = ring_used(&port->view.intq);
 	out->intq_lost = atomic_load_explicit(&p->intq.lost, memory_order_relaxed); /* relaxed: display */
+	out->epq_capacity = p->epq_capacity;
 	out->epq_used = ring_used(&port->view.epq);
 	out->epq_lost = atomic_load_explicit(&p->epq.lost, memory_order_relaxed);	 /* relaxed: display */
 	out->regions = atomic_load_explicit(&node->nic->mmt_used, memory_order_relaxed); /* relaxed: display */

@@ -511,6 +511,7 @@ glex_ret_t glex_discard_probed_event(glex_ep_handle_t ep);
  * Takes the error requests of this endpoint.  *num: in, room in err_req_list;
  * out, how many were stored.  With none pending *num = 0 and the list is not
  * touched; with *num 0 or above 4096 on entry *num says how many wait, and they stay.
+ * The queue holds 256, or as many as the event queue if these are fewer, but 16; more are lost.
  */
 glex_ret_t glex_poll_error_req(glex_ep_handle_t ep, uint32_t *num, struct glex_err_req *err_req_list);
 

@@ -224,7 +224,7 @@ struct glex_intr {
 /*
  * Ends the descriptor's being readable and takes up to *num (1 to 4096)
  * interrupts, oldest first; *num becomes how many they are, 0 being no error.
- * The queue holds 64: *lost_p (may be NULL) becomes how many found it full since
+ * The queue holds 64, or as many as the MPQ if these are fewer, but 16: *lost_p (may be NULL) becomes how many found it full since
  * the endpoint was created; they made the descriptor readable all the same.
  * GLEX_SYS_ERR, when there are none: the device is lost.  Thread-safe.
  */
@@ -260,7 +260,7 @@ struct glex_bad_packet {
 	uint32_t key;
 };
 
-/* Takes bad packets as glex_ep_poll_intr takes interrupts; that queue too holds 64.  Leaves the descriptor alone. */
+/* Takes bad packets as glex_ep_poll_intr takes interrupts; that queue holds as many.  Leaves the descriptor alone. */
 glex_ret_t glex_ep_poll_bad_packet(glex_ep_handle_t ep, uint32_t *num, struct glex_bad_packet *list, uint32_t *lost_p);
 
 enum { GLEX_DEAD_FIELD_ADDR = 1, GLEX_DEAD_FIELD_NUMBER = 2, GLEX_DEAD_FIELDS = 3 };
@@ -448,15 +448,16 @@ struct glex_group_card {
  * Each member opens its part, which creates two endpoints of this type, gives its
  * card to all others by whatever means, and joins with all n cards, in the same
  * order, shape and degree everywhere (degree 0: 8).  Nobody may begin before the
- * last member has joined.
+ * last member has joined.  direct: how many there will be at most if the shape is to be GLEX_GROUP_DIRECT, which
+ * takes one endpoint then, with queues for so many; 0: it is another one, or not known.
  * GLEX_GROUP_DIRECT: no tree, members write into each other's memory, up to GLEX_GROUP_DIRECT_MAX; who is sent nothing
  * (a broadcast's root, of up to 16 members those others than a reduction's or gather's root) need not wait for anybody.
  * One thread at a time uses a group.
- * glex_group_open: as glex_create_ep and glex_register_mem.
- * glex_group_join: GLEX_INVALID_PARAM: no such tree, joined already, or not our card at `me`;
+ * glex_group_open: as glex_create_ep and glex_register_mem; GLEX_INVALID_PARAM: direct is above GLEX_GROUP_DIRECT_MAX.
+ * glex_group_join: GLEX_INVALID_PARAM: no such tree, not what it was opened for, joined already, or not our card at `me`;
  * GLEX_NO_MEM_RESOURCE: no memory for what collectives need.  Only neighbours' cards are kept.
  */
-glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, glex_group_t *group,
+glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, uint32_t direct, glex_group_t *group,
 			   struct glex_group_card *card);
 glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *cards, uint32_t n, uint32_t me,
 			   enum glex_group_shape shape, uint32_t degree);

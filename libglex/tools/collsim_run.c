@@ -301,7 +301,7 @@ static bool open_groups(struct run *run)
 
 	for (node = 0; ok && node < n; node++) {
 		run->dev->node = node;
-		ok = glex_group_open(&run->dev->base, GLEX_EP_TYPE_FAST, &run->member[node].group, &card[node]) ==
+		ok = glex_group_open(&run->dev->base, GLEX_EP_TYPE_FAST, 0, &run->member[node].group, &card[node]) ==
 		     GLEX_SUCCESS;
 	}
 	for (node = 0; ok && node < n; node++) {

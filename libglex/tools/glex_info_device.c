@@ -76,8 +76,8 @@ static json_t *port_object(const struct emu_ctl_list *list)
 	info_set(port, "dq", queue_object(list->dq_capacity, list->dq_used));
 	info_set(port, "mpq", lossy_queue_object(list->mpq_capacity, list->mpq_used, list->mpq_lost));
 	info_set(port, "eq", lossy_queue_object(list->eq_capacity, list->eq_used, list->eq_lost));
-	info_set(port, "intq", lossy_queue_object(EMU_INTQ_CAPACITY, list->intq_used, list->intq_lost));
-	info_set(port, "epq", lossy_queue_object(EMU_EPQ_CAPACITY, list->epq_used, list->epq_lost));
+	info_set(port, "intq", lossy_queue_object(list->intq_capacity, list->intq_used, list->intq_lost));
+	info_set(port, "epq", lossy_queue_object(list->epq_capacity, list->epq_used, list->epq_lost));
 	info_set(port, "regions_of_nic", json_integer(list->regions));
 	info_set(port, "counters", counted);
 	return port;

@@ -26,8 +26,9 @@ static enum glex_group_shape shape_of(const struct perf_options *opt)
 
 static glex_group_t open_group(struct perf_side *s)
 {
+	uint32_t direct = shape_of(s->opt) == GLEX_GROUP_DIRECT ? s->opt->processes : 0;
 	glex_group_t group;
-	glex_ret_t ret = glex_group_open(s->dev, s->opt->ep_type, &group, &s->shared->cards[s->side]);
+	glex_ret_t ret = glex_group_open(s->dev, s->opt->ep_type, direct, &group, &s->shared->cards[s->side]);
 
 	if (ret != GLEX_SUCCESS)
 		perf_fail_ret(s, "glex_group_open", ret);

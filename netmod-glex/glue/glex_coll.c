@@ -2,7 +2,7 @@
 /*
  * glex_coll.c - barrier, broadcast, reductions and gathers of MPI, run by the NICs.
  *
- *   communicator --- netmod_priv ---> tree ---> group (glex_ext.h), two endpoints of its own
+ *   communicator --- netmod_priv ---> tree ---> group (glex_ext.h), endpoints of its own
  *                                       |
  *                                       +-----> operations: the first has begun, the others wait
  *

@@ -165,16 +165,6 @@ int MPID_nem_glex_sched_new(MPIR_Sched_t *sched_p)
 
 /* ---- making it ------------------------------------------------------------- */
 
-static int MPID_nem_glex_tree_open(struct MPID_nem_glex_tree *tree, struct glex_group_card *card)
-{
-	glex_device_handle_t dev = glexch_device(MPID_nem_glex.ch);
-	glex_ret_t ret = glex_group_open(dev, GLEX_EP_TYPE_FAST, &tree->group, card);
-
-	if (ret == GLEX_NO_EP_RESOURCE)
-		ret = glex_group_open(dev, GLEX_EP_TYPE_EMULATE, &tree->group, card);
-	return ret == GLEX_SUCCESS;
-}
-
 /* The one that is wanted, if it can be.  As measured, without a tree is the fastest as far as that goes. */
 enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 {
@@ -185,6 +175,17 @@ enum glex_group_shape MPID_nem_glex_shape(uint32_t n)
 	default:
 		return (enum glex_group_shape)MPID_nem_glex.coll_shape;
 	}
+}
+
+static int MPID_nem_glex_tree_open(struct MPID_nem_glex_tree *tree, struct glex_group_card *card)
+{
+	glex_device_handle_t dev = glexch_device(MPID_nem_glex.ch);
+	uint32_t n = (uint32_t)tree->comm->remote_size, direct = MPID_nem_glex_shape(n) == GLEX_GROUP_DIRECT ? n : 0;
+	glex_ret_t ret = glex_group_open(dev, GLEX_EP_TYPE_FAST, direct, &tree->group, card);
+
+	if (ret == GLEX_NO_EP_RESOURCE)
+		ret = glex_group_open(dev, GLEX_EP_TYPE_EMULATE, direct, &tree->group, card);
+	return ret == GLEX_SUCCESS;
 }
 
 /*

@@ -18,18 +18,25 @@ struct crowd {
 	bool unregistered; /* the board is all that it can register, or what stands for it in a tree */
 	bool shuffled;	   /* out of order */
 	bool passed;	   /* long broadcasts are, down the tree */
+	bool undecided;	   /* opened before it is known that there is no tree */
 };
 
 static glex_device_handle_t dev;
 static glex_group_t group;
 static struct glex_group_card all_cards[MAX]; /* of who has started the others */
 
+/* What glex_group_open is told. */
+static inline uint32_t direct_of(const struct crowd *c, uint32_t n)
+{
+	return c->shape == GLEX_GROUP_DIRECT && !c->undecided ? n : 0;
+}
+
 static inline void open_group(struct glex_group_card *card, const struct crowd *c)
 {
 	if (c->unregistered)
 		setenv("GLEX_MAX_REGIONS", "1", 1);
 	OK(glex_open_device(0, &dev));
-	OK(glex_group_open(dev, c->type, &group, card));
+	OK(glex_group_open(dev, c->type, direct_of(c, c->n), &group, card));
 }
 
 static inline void close_group(void)

@@ -524,12 +524,12 @@ START_TEST(report__error_queue_full__keeps_the_first_and_counts_the_rest)
 {
 	struct emu_desc desc = desc_of(EMU_OP_MP, 0);
 
-	for (uint32_t n = 0; n < EMU_ERR_CAPACITY + 3; n++) {
+	for (uint32_t n = 0; n < ours.port.port->err_capacity + 3; n++) {
 		desc.len = n;
 		emu_report(&fake.host, &ours.port, &desc, GLEX_ERR_STATUS_DEST_VP_STOP);
 	}
 	ck_assert_uint_eq(atomic_load(&ours.port.port->err.lost), 3);
-	for (uint32_t n = 0; n < EMU_ERR_CAPACITY; n++) {
+	for (uint32_t n = 0; n < ours.port.port->err_capacity; n++) {
 		struct emu_err_slot *slot = emu_ring_peek(&ours.port.err, n);
 
 		ck_assert_ptr_nonnull(slot);

@@ -191,7 +191,7 @@ static void start(void)
 	opened = 0;
 	for (i = 0; i < now.nodes; i++) {
 		ck_assert_int_eq(
-			glex_group_open((glex_device_handle_t)1, GLEX_EP_TYPE_FAST, &member[i].group, &card[i]),
+			glex_group_open((glex_device_handle_t)1, GLEX_EP_TYPE_FAST, 0, &member[i].group, &card[i]),
 			GLEX_SUCCESS);
 		member[i].ended = 0;
 	}

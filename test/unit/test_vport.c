@@ -69,7 +69,7 @@ struct part {
 START_TEST(layout__any_shape__parts_are_aligned_disjoint_and_inside)
 {
 	const struct emu_vport_shape *shape = &shapes[_i];
-	struct part parts[8];
+	struct part parts[12];
 	struct emu_port *p;
 	uint64_t end = sizeof(struct emu_port);
 
@@ -79,17 +79,40 @@ START_TEST(layout__any_shape__parts_are_aligned_disjoint_and_inside)
 	parts[1] = (struct part){p->mpq_slots, sizeof(struct emu_mp_slot) * (uint64_t)shape->mpq_capacity};
 	parts[2] = (struct part){p->eq_log, 8ull * shape->eq_capacity};
 	parts[3] = (struct part){p->eq_slots, sizeof(struct emu_event_slot) * (uint64_t)shape->eq_capacity};
-	parts[4] = (struct part){p->err_log, 8ull * EMU_ERR_CAPACITY};
-	parts[5] = (struct part){p->err_slots, sizeof(struct emu_err_slot) * (uint64_t)EMU_ERR_CAPACITY};
+	parts[4] = (struct part){p->err_log, 8ull * p->err_capacity};
+	parts[5] = (struct part){p->err_slots, sizeof(struct emu_err_slot) * (uint64_t)p->err_capacity};
 	parts[6] = (struct part){p->dq_slots, sizeof(struct emu_desc) * (uint64_t)shape->dq_capacity};
-	parts[7] = (struct part){size, 0};
-	for (int n = 0; n < 8; n++) {
+	parts[7] = (struct part){p->intq_log, 8ull * p->intq_capacity};
+	parts[8] = (struct part){p->intq_slots, sizeof(struct emu_intr_slot) * (uint64_t)p->intq_capacity};
+	parts[9] = (struct part){p->epq_log, 8ull * p->epq_capacity};
+	parts[10] = (struct part){p->epq_slots, sizeof(struct emu_bad_slot) * (uint64_t)p->epq_capacity};
+	parts[11] = (struct part){size, 0};
+	for (int n = 0; n < 12; n++) {
 		ck_assert_uint_eq(parts[n].at % EMU_LINE, 0);
 		ck_assert_uint_ge(parts[n].at, end);
 		end = parts[n].at + parts[n].bytes;
 	}
 	ck_assert_uint_le(end, size);
 	teardown();
+}
+END_TEST
+
+/* What is told of, errors, interrupts and bad packets, has room as its queue has, within bounds. */
+START_TEST(layout__queues_aside__as_long_as_what_they_are_about)
+{
+	const struct emu_vport_shape some[] = {{.mpq_capacity = 4, .eq_capacity = 1},
+					       {.mpq_capacity = 32, .eq_capacity = 128},
+					       {.mpq_capacity = 4096, .eq_capacity = 4096}};
+	const uint32_t errors[] = {16, 128, 256}, packets[] = {16, 32, 64};
+
+	for (int n = 0; n < 3; n++) {
+		make(&some[n]);
+		ck_assert_uint_eq(port()->err_capacity, errors[n]);
+		ck_assert_uint_eq(port()->intq_capacity, packets[n]);
+		ck_assert_uint_eq(port()->epq_capacity, packets[n]);
+		teardown();
+	}
+	ck_assert_uint_le(emu_vport_size(&(struct emu_vport_shape){.mpq_capacity = 16, .eq_capacity = 16}), 8192);
 }
 END_TEST
 
@@ -133,7 +156,9 @@ START_TEST(attach__any_shape__view_points_to_the_parts)
 	ck_assert_ptr_eq(view.port, p);
 	expect_ring(&view.mpq, &p->mpq, p->mpq_log, p->mpq_slots, shape->mpq_capacity, sizeof(struct emu_mp_slot));
 	expect_ring(&view.eq, &p->eq, p->eq_log, p->eq_slots, shape->eq_capacity, sizeof(struct emu_event_slot));
-	expect_ring(&view.err, &p->err, p->err_log, p->err_slots, EMU_ERR_CAPACITY, sizeof(struct emu_err_slot));
+	expect_ring(&view.err, &p->err, p->err_log, p->err_slots, p->err_capacity, sizeof(struct emu_err_slot));
+	expect_ring(&view.intq, &p->intq, p->intq_log, p->intq_slots, p->intq_capacity, sizeof(struct emu_intr_slot));
+	expect_ring(&view.epq, &p->epq, p->epq_log, p->epq_slots, p->epq_capacity, sizeof(struct emu_bad_slot));
 	if (shape->dq_capacity)
 		ck_assert_ptr_eq((unsigned char *)view.dq, base + p->dq_slots);
 	else
@@ -146,18 +171,18 @@ END_TEST
 /* Every slot of every queue is written to its end: a sanitizer would see one that lies outside. */
 START_TEST(attach__queues_filled__nothing_overwrites_another)
 {
-	struct emu_ring *rings[3] = {&view.mpq, &view.eq, &view.err};
+	struct emu_ring *rings[5] = {&view.mpq, &view.eq, &view.err, &view.intq, &view.epq};
 	uint32_t index;
 	unsigned char *slot;
 
 	ck_assert_ptr_null(emu_vport_attach(&view, base, size));
-	for (int n = 0; n < 3; n++)
+	for (int n = 0; n < 5; n++)
 		while ((slot = emu_ring_claim(rings[n], 9, &index))) {
 			memset(slot + 4, n + 1, ((size_t)1 << rings[n]->shift) - 4);
 			emu_ring_publish(slot, index);
 		}
-	memset(view.dq, 4, sizeof(struct emu_desc) * port()->dq_capacity);
-	for (int n = 0; n < 3; n++)
+	memset(view.dq, 9, sizeof(struct emu_desc) * port()->dq_capacity);
+	for (int n = 0; n < 5; n++)
 		for (index = 0; index <= rings[n]->mask; index++) {
 			slot = emu_ring_peek(rings[n], index);
 			UNIT_CHECK(slot && slot[4] == n + 1 && slot[((size_t)1 << rings[n]->shift) - 1] == n + 1);
@@ -231,13 +256,14 @@ static const uint32_t wrong_capacities[] = {0, 3, 6, 0x80000001u, UINT32_MAX};
 
 START_TEST(attach__capacity_not_a_power_of_two__is_named)
 {
-	uint32_t *fields[] = {&port()->mpq_capacity, &port()->eq_capacity, &port()->err_capacity, &port()->dq_capacity};
+	uint32_t *fields[] = {&port()->mpq_capacity,  &port()->eq_capacity,  &port()->err_capacity,
+			      &port()->intq_capacity, &port()->epq_capacity, &port()->dq_capacity};
 	uint32_t wrong = wrong_capacities[_i];
 
-	for (int n = 0; n < 4; n++) {
+	for (int n = 0; n < 6; n++) {
 		uint32_t right = *fields[n];
 
-		if (n == 3 && wrong == 0)
+		if (n == 5 && wrong == 0)
 			continue; /* the poster executes: no queue is needed */
 		*fields[n] = wrong;
 		expect_refused("capacity");
@@ -249,9 +275,10 @@ END_TEST
 
 START_TEST(attach__capacity_larger_than_the_segment__lies_outside)
 {
-	uint32_t *fields[] = {&port()->mpq_capacity, &port()->eq_capacity, &port()->err_capacity, &port()->dq_capacity};
+	uint32_t *fields[] = {&port()->mpq_capacity,  &port()->eq_capacity,  &port()->err_capacity,
+			      &port()->intq_capacity, &port()->epq_capacity, &port()->dq_capacity};
 
-	for (int n = 0; n < 4; n++) {
+	for (int n = 0; n < 6; n++) {
 		uint32_t right = *fields[n];
 
 		*fields[n] = 0x80000000u;
@@ -263,17 +290,18 @@ END_TEST
 
 START_TEST(attach__offset_wrong__lies_outside)
 {
-	const uint64_t wrong[] = {0,
+	const uint32_t wrong[] = {0,
 				  sizeof(struct emu_port) - EMU_LINE,
-				  size,
-				  size + EMU_LINE,
-				  UINT64_MAX - EMU_LINE + 1,
+				  (uint32_t)size,
+				  (uint32_t)size + EMU_LINE,
+				  UINT32_MAX - EMU_LINE + 1,
 				  sizeof(struct emu_port) + 8};
-	uint64_t *fields[] = {&port()->mpq_log, &port()->mpq_slots, &port()->eq_log,  &port()->eq_slots,
-			      &port()->err_log, &port()->err_slots, &port()->dq_slots};
+	uint32_t *fields[] = {&port()->mpq_log,	   &port()->mpq_slots, &port()->eq_log,	  &port()->eq_slots,
+			      &port()->err_log,	   &port()->err_slots, &port()->dq_slots, &port()->intq_log,
+			      &port()->intq_slots, &port()->epq_log,   &port()->epq_slots};
 
-	for (int f = 0; f < 7; f++) {
-		uint64_t right = *fields[f];
+	for (int f = 0; f < 11; f++) {
+		uint32_t right = *fields[f];
 
 		for (size_t n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++) {
 			*fields[f] = wrong[n];
@@ -313,6 +341,7 @@ int main(void)
 	TCase *layout = tcase_create("layout"), *attach = tcase_create("attach");
 
 	tcase_add_loop_test(layout, layout__any_shape__parts_are_aligned_disjoint_and_inside, 0, SHAPES);
+	tcase_add_test(layout, layout__queues_aside__as_long_as_what_they_are_about);
 	tcase_add_loop_test(layout, format__shape__is_in_the_head, 0, SHAPES);
 	tcase_add_loop_test(layout, attach__any_shape__view_points_to_the_parts, 0, SHAPES);
 	tcase_add_test(layout, layout__default_queues__within_the_budget_of_an_endpoint);

@@ -209,7 +209,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	UINT("GLEX_MPI_COLL_DEGREE", mpi_coll_degree, "8", 2, 32, "branches",
 	     "children of a member of that tree (kary), or the base of its number's digits (knomial)"),
 	UINT("GLEX_MPI_COLL_AFTER", mpi_coll_after, "100", 1, 1000000000, "calls",
-	     "which such call on a communicator makes its tree; earlier ones are MPICH's: a tree takes two endpoints, some 120 KiB in each process, and a millisecond or more"),
+	     "which such call on a communicator makes its tree; earlier ones are MPICH's: without a tree it takes an endpoint, some 13 KiB in each process (17 for 16 ranks, 35 for 64), with one two, 150 KiB, and a millisecond or more"),
 	UINT("GLEX_MPI_COLL_PACKETS", mpi_coll_packets, "1", 1, 65536, "packets",
 	     "the longest such broadcast or reduction, in packets of 112 bytes or 6 numbers, of which a tree moves one at a time"),
 	SIZE("GLEX_MPI_COLL_LONG", mpi_coll_long, "16K", 0, G,

@@ -132,6 +132,23 @@ void glexi_board_greet(struct glex_group *group)
 		put(group, i, offsetof(struct glexi_board, greeted), &nothing, sizeof(nothing), 0);
 }
 
+/* Not by an MP, for which there may be no room. */
+void glexi_board_break(struct glex_group *group)
+{
+	uint64_t broken = 1;
+	uint32_t i;
+
+	for (i = 0; i < group->neighbours; i++)
+		put(group, i, offsetof(struct glexi_board, broken), &broken, sizeof(broken), 0);
+}
+
+bool glexi_board_is_broken(const struct glex_group *group)
+{
+	const uint64_t *broken = &group->direct->board->broken;
+
+	return __atomic_load_n(broken, __ATOMIC_RELAXED) != 0; /* relaxed: nothing comes with it */
+}
+
 static glex_ret_t ask_ended(struct glex_group *group, uint32_t member, uint64_t *ended)
 {
 	return glexi_board_add(group, member, offsetof(struct glexi_board, ended), 0, ended);

@@ -6,7 +6,7 @@
  *   direct.c   which are sent to whom, and waited for
  *   gather.c   the same, where those of all are the result
  *
- *   board    | arrived 2 | ended | results | operands |
+ *   board    | arrived 2 | ended, broken | results | operands |
  *   results  | line q at q % RESULTS |
  *   operands | places of so many lines as a team has members |       lines of 64 bytes
  *   line     | ... data, to the right | stamp 8 |                    stamp: line's number, what, bytes
@@ -48,7 +48,8 @@ struct glexi_board {
 	unsigned char apart[LINE - 8 * LEVELS];
 	uint64_t ended;	  /* the last line of what its owner has ended */
 	uint64_t greeted; /* nothing */
-	unsigned char apart2[LINE - 16];
+	uint64_t broken;  /* by whoever gives it up; 0: by nobody */
+	unsigned char apart2[LINE - 24];
 	struct line result[RESULTS];
 	struct line operand[OPERANDS];
 };

@@ -3,12 +3,13 @@
  * group.c - a group: its endpoints, what is begun in it and what ends it.
  *
  *   up     requests of a tree towards its root
- *   down   all that a member waits for, and those away from the root
+ *   down   all that a member waits for, and those away from the root; without a tree everything
  *
  * Who waits for long looks whether a neighbour has died.  A member that has left has not:
  * it may when all has ended for itself, and nothing more is needed of it then.  If what was begun
  * does not end soon after a death (it too may have come after its part was done), the group is
- * broken, and says so to all its neighbours: by an MP to `up`, where no other is for them but the notes of puts.c.
+ * broken, and says so to all its neighbours: by an MP to `up`, where no other is for them but the notes of puts.c, or
+ * without a tree on their boards.
  */
 #include "group/priv.h"
 
@@ -37,6 +38,24 @@ static bool new_key(uint32_t *key)
 	return true;
 }
 
+static glex_ret_t create_ends(struct glex_group *group, glex_device_handle_t dev, struct glex_ep_attr *attr)
+{
+	glex_ret_t ret;
+
+	attr->dq_capacity = GLEXI_GROUP_DQ;
+	attr->eq_capacity = group->direct_most ? GLEXI_GROUP_EQ : GLEXI_GROUP_DQ;
+	attr->mpq_capacity = group->direct_most ? GLEXI_GROUP_EQ : GLEXI_GROUP_MPQ;
+	while (attr->mpq_capacity < 2 * group->direct_most && attr->mpq_capacity < GLEXI_GROUP_MPQ)
+		attr->mpq_capacity *= 2;
+	ret = glex_create_ep(dev, attr, &group->down);
+	attr->mpq_capacity = GLEXI_GROUP_UP_MPQ;
+	if (group->direct_most)
+		group->up = group->down;
+	else if (ret == GLEX_SUCCESS)
+		ret = glex_create_ep(dev, attr, &group->up);
+	return ret;
+}
+
 static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, enum glex_ep_type type)
 {
 	struct glex_ep_attr attr = {.type = type, .num = GLEX_ANY_EP_NUM};
@@ -45,12 +64,7 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 
 	if (!new_key(&attr.key))
 		return GLEX_SYS_ERR;
-	attr.dq_capacity = attr.eq_capacity = GLEXI_GROUP_DQ;
-	attr.mpq_capacity = GLEXI_GROUP_UP_MPQ;
-	ret = glex_create_ep(dev, &attr, &group->up);
-	attr.mpq_capacity = GLEXI_GROUP_MPQ;
-	if (ret == GLEX_SUCCESS)
-		ret = glex_create_ep(dev, &attr, &group->down);
+	ret = create_ends(group, dev, &attr);
 	if (ret == GLEX_SUCCESS)
 		ret = glex_alloc(dev, GLEXI_BOARD, &group->board);
 	if (ret == GLEX_SUCCESS)
@@ -66,18 +80,19 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 	return glex_get_ep_addr(group->down, &group->card.down);
 }
 
-glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, glex_group_t *group_p,
+glex_ret_t glex_group_open(glex_device_handle_t dev, enum glex_ep_type type, uint32_t direct, glex_group_t *group_p,
 			   struct glex_group_card *card)
 {
 	struct glex_group *group;
 	glex_ret_t ret;
 
-	if (!dev || !group_p || !card)
+	if (!dev || !group_p || !card || direct > GLEX_GROUP_DIRECT_MAX)
 		return GLEX_INVALID_PARAM;
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return GLEX_NO_MEM_RESOURCE;
 	group->dev = dev;
+	group->direct_most = direct;
 	ret = open_ends(group, dev, type);
 	if (ret != GLEX_SUCCESS) {
 		glex_group_close(group);
@@ -99,7 +114,7 @@ static void close_ends(struct glex_group *group)
 
 	if (group->down)
 		end(group->down);
-	if (group->up)
+	if (group->up && group->up != group->down)
 		end(group->up);
 }
 
@@ -141,7 +156,8 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 	glex_ret_t ret;
 
 	if (!group || !cards || group->near || me >= n || cards[me].up.v != group->card.up.v ||
-	    cards[me].down.v != group->card.down.v)
+	    cards[me].down.v != group->card.down.v ||
+	    (group->direct_most && (shape != GLEX_GROUP_DIRECT || n > group->direct_most)))
 		return GLEX_INVALID_PARAM;
 	group->n = n;
 	group->me = me;
@@ -326,7 +342,9 @@ static glex_ret_t tell_broken(struct glex_group *group)
 	uint32_t i;
 
 	give_up(group);
-	for (i = 0; i < group->neighbours; i++) {
+	if (group->direct)
+		glexi_board_break(group);
+	for (i = 0; i < group->neighbours && !group->direct; i++) {
 		head.key = group->near[i].key;
 		req.rmt_ep_addr = group->near[i].up;
 		glex_send_imm_mp(group->up, &req, NULL);
@@ -353,11 +371,10 @@ glex_ret_t glex_group_abandon(glex_group_t group)
 }
 
 /* Requests to who has left come to nothing too, and that is well; so is a note of direct.c that found no room. */
-static bool is_harmless(const struct glex_group *group, glex_ep_handle_t ep, const struct glex_err_req *err)
+bool glexi_group_is_harmless(const struct glex_group *group, const struct glex_err_req *err)
 {
 	return err->status == GLEX_ERR_STATUS_DEST_VP_STOP || err->status == GLEX_ERR_STATUS_DEST_HOST_DEAD ||
-	       (group->direct && ep == group->down && err->op == GLEX_ERR_OP_IMM_MP &&
-		err->status == GLEX_ERR_STATUS_DEST_MPQ_FULL);
+	       (group->direct && err->op == GLEX_ERR_OP_IMM_MP && err->status == GLEX_ERR_STATUS_DEST_MPQ_FULL);
 }
 
 static bool has_errors(const struct glex_group *group, glex_ep_handle_t ep)
@@ -368,7 +385,7 @@ static bool has_errors(const struct glex_group *group, glex_ep_handle_t ep)
 	if (glex_poll_error_req(ep, &num, err) != GLEX_SUCCESS)
 		return true;
 	for (i = 0; i < num; i++)
-		if (!is_harmless(group, ep, &err[i]))
+		if (!glexi_group_is_harmless(group, &err[i]))
 			return true;
 	return false;
 }
@@ -423,6 +440,8 @@ bool glexi_group_hear(struct glex_group *group)
 	glex_ret_t ret;
 	uint32_t len;
 
+	if (group->direct)
+		return !glexi_board_is_broken(group);
 	while ((ret = glex_receive_mp(group->up, 0, &from, data, &len)) == GLEX_SUCCESS)
 		if (!take(group, from, data, len))
 			return false;

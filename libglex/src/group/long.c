@@ -71,10 +71,12 @@ static glex_ret_t take_error(struct glex_group *group)
 	struct glex_err_req error;
 	uint32_t num = 1;
 
-	if (glex_poll_error_req(group->up, &num, &error) != GLEX_SUCCESS)
-		return GLEX_SYS_ERR;
-	if (!num)
-		return GLEX_SUCCESS;
+	do {
+		if (glex_poll_error_req(group->up, &num, &error) != GLEX_SUCCESS)
+			return GLEX_SYS_ERR;
+		if (!num)
+			return GLEX_SUCCESS;
+	} while (group->direct && error.op != GLEX_ERR_OP_RDMA_GET && glexi_group_is_harmless(group, &error));
 	return error.op != GLEX_ERR_OP_RDMA_GET || error.status == GLEX_ERR_STATUS_DEST_VP_STOP ? GLEX_SYS_ERR
 												: GLEX_ACCESS_ERR;
 }

@@ -19,7 +19,8 @@
 #include <stdbool.h>
 
 #define GLEXI_GROUP_MP	    112u /* bytes of a packet */
-#define GLEXI_GROUP_DQ	    64u	 /* requests, and events, of each endpoint */
+#define GLEXI_GROUP_DQ	    64u	 /* requests, and events, of each endpoint; without a tree these are */
+#define GLEXI_GROUP_EQ	    16u	 /* few */
 #define GLEXI_GROUP_UP_MPQ  64u
 #define GLEXI_GROUP_MPQ	    128u /* of `down`: a packet of a tree, or two notes of each other member; a third may be lost */
 #define GLEXI_BOARD	    4096u /* bytes that other members reach */
@@ -50,7 +51,7 @@ struct glexi_longer {
 struct glexi_puts;
 
 /*
- * How an MP to a member's `up` begins that is for the member, and not for its gates: with the key on
+ * How an MP to the `up` of a tree's member begins that is for the member, and not for its gates: with the key on
  * that member's card.  No two groups' are equal, so what comes late, to an endpoint that has become
  * another group's, is not taken for that one's.  Alone it says that the group is broken.
  */
@@ -59,7 +60,8 @@ struct glexi_head {
 };
 
 struct glex_group {
-	glex_ep_handle_t up, down;
+	glex_ep_handle_t up, down; /* the same one if it was opened for no tree */
+	uint32_t direct_most;	   /* members then; 0: it was not */
 	struct glex_group_card card;
 	glex_device_handle_t dev;
 	glex_mem_handle_t mh;
@@ -117,6 +119,13 @@ glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout);
 
 /* What was said between collectives.  False: that the group is broken. */
 bool glexi_group_hear(struct glex_group *group);
+
+/* An error that who ends its part, or has no room for a note, brings others, and that says nothing. */
+bool glexi_group_is_harmless(const struct glex_group *group, const struct glex_err_req *err);
+
+/* On everybody's board, without a tree: that it is broken, and whether somebody has said so. */
+void glexi_board_break(struct glex_group *group);
+bool glexi_board_is_broken(const struct glex_group *group);
 
 /*
  * Of a long broadcast from group->root, what is done by PUTs.

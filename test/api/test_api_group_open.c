@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_api_group_open.c - what a group takes: memory, endpoints.
+ */
+#include <malloc.h>
+#include <stdio.h>
+
+#include "test/api/group.h"
+
+/* Bytes of the heap in use; 0 where a sanitizer has another one. */
+static size_t heap_used(void)
+{
+	return mallinfo2().uordblks;
+}
+
+/* What a group's endpoints take of the heap, which is not asked for here. */
+static size_t heap_of_ends(int n)
+{
+	struct glex_ep_attr attr = {.type = GLEX_EP_TYPE_FAST, .num = GLEX_ANY_EP_NUM, .key = 1};
+	size_t before = heap_used(), used;
+	glex_ep_handle_t ep[2];
+	int i;
+
+	for (i = 0; i < n; i++)
+		OK(glex_create_ep(dev, &attr, &ep[i]));
+	used = heap_used() - before;
+	for (i = 0; i < n; i++)
+		OK(glex_destroy_ep(ep[i]));
+	return used;
+}
+
+#define BOARD 4096u
+
+/* Beside its endpoints. */
+START_TEST(group__joined__memory_is_a_page_and_little_more_than_the_cards)
+{
+	static const uint32_t members[] = {2, 8, 16, 32, 64};
+	struct glex_group_card card, cards[GLEX_GROUP_DIRECT_MAX];
+	bool direct = _i < 5;
+	struct crowd c = {.n = members[_i % 5]};
+	size_t before, used, ends;
+	uint32_t i;
+
+	OK(glex_open_device(0, &dev));
+	ends = heap_of_ends(direct ? 1 : 2);
+	before = heap_used();
+	OK(glex_group_open(dev, c.type, direct ? c.n : 0, &group, &card));
+	for (i = 0; i < c.n; i++)
+		cards[i] = card;
+	OK(glex_group_join(group, cards, c.n, 0, direct ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY, direct ? 0 : 8));
+	used = heap_used() - before;
+	used = (used > ends ? used - ends : 0) + (direct ? BOARD : 0);
+	printf("# %s, %u members: %zu bytes\n", direct ? "direct" : "k-ary", c.n, used);
+	ck_assert_uint_le(used, direct ? BOARD + 1024 + c.n * (sizeof(card) + 4) : 1280 + c.n * 8);
+	close_group();
+}
+END_TEST
+
+/* One endpoint does where there is to be no tree, for so many members; and no tree is joined then. */
+START_TEST(open__for_no_tree__one_endpoint_and_no_more_members)
+{
+	struct glex_group_card card, cards[4];
+	uint32_t i;
+
+	OK(glex_open_device(0, &dev));
+	OK(glex_group_open(dev, GLEX_EP_TYPE_FAST, 3, &group, &card));
+	ck_assert_uint_eq(card.up.v, card.down.v);
+	for (i = 0; i < 4; i++)
+		cards[i] = card;
+	RETURNS(glex_group_join(group, cards, 4, 0, GLEX_GROUP_DIRECT, 0), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_join(group, cards, 3, 0, GLEX_GROUP_KARY, 2), GLEX_INVALID_PARAM);
+	OK(glex_group_join(group, cards, 1, 0, GLEX_GROUP_DIRECT, 0));
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	close_group();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("group_open");
+	TCase *tc = tcase_create("group_open");
+
+	own_job("group-open");
+	tcase_add_loop_test(tc, group__joined__memory_is_a_page_and_little_more_than_the_cards, 0, 10);
+	tcase_add_test(tc, open__for_no_tree__one_endpoint_and_no_more_members);
+	suite_add_tcase(suite, tc);
+	return run_suite(suite);
+}
