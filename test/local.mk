@@ -11,7 +11,8 @@ AM_TESTS_ENVIRONMENT = \
 	GLEX_GLEXD='$(abs_top_builddir)/emulator/glexd/glexd'; export GLEX_GLEXD; \
 	abs_top_builddir='$(abs_top_builddir)'; export abs_top_builddir; \
 	abs_top_srcdir='$(abs_top_srcdir)'; export abs_top_srcdir; \
-	CK_DEFAULT_TIMEOUT=60; export CK_DEFAULT_TIMEOUT;
+	CK_DEFAULT_TIMEOUT=60; export CK_DEFAULT_TIMEOUT; \
+	CK_TIMEOUT_MULTIPLIER=4; export CK_TIMEOUT_MULTIPLIER;
 
 if HAVE_CHECK
 glex_unit_tests = \

@@ -63,9 +63,9 @@ kill $(glexds)
 
 for how in version access garbage short close; do
 	export GLEX_SOCKET=@$job-$how
-	"$hostile" serve $how >"$work/serve" 2>&1 &
+	"$hostile" serve $how >"$work/serve.$how" 2>&1 &
 	others="$others $!"
-	within 10 says ready serve
+	within 10 says ready "serve.$how"
 	case $how in
 	version) refused "glexd__of_another_build__says_so" "$sys_err" "is of another build than this library" "$client" hello ;;
 	access) refused "glexd__serves_another_user__says_so" "$denied" "serves another user" "$client" hello ;;

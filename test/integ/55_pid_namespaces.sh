@@ -26,6 +26,7 @@ within 10 test -S "$GLEX_SOCKET"
 # puts TARGET POSTER: a PUT from one to the other, each started by that; what came of it in $work/put and $work/target
 puts() {
 	local status=0 card
+	rm -f "$work/target" # that of the last ones says that it is ready
 	mkfifo "$work/end"
 	# shellcheck disable=SC2086 # several words are meant, or none
 	$1 "$client" target <"$work/end" >"$work/target" 2>"$work/target.err" &

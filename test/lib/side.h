@@ -34,7 +34,7 @@
 			ck_abort_msg("%s", #condition);                                                                \
 	} while (0)
 
-#define WAIT_MS 20000 /* much longer than anything takes that works */
+#define WAIT_MS (PATIENCE_S * 1000)
 
 /* Whether a process can have one thread only; the thread sanitizer's has another. */
 #ifdef __SANITIZE_THREAD__

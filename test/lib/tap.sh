@@ -66,7 +66,7 @@ within() {
 
 # says TEXT FILE: the file in $work has the text
 says() {
-	grep -qF -e "$1" "$work/$2"
+	grep -sqF -e "$1" "$work/$2"
 }
 
 # The glexds of this job, a pid a line; one that has ended and waits for its parent does not count.

@@ -71,7 +71,8 @@ START_TEST(wait__crowded__gives_way_at_once_and_else_spins_first)
 	ck_assert_int_eq(glexi_queue_wait(&ep, &ep.mpq, glexi_deadline(100), GLEX_NO_MP), GLEX_NO_MP);
 	ck_assert_int_ge(glexi_deadline(0) - start, 100000000);
 	if (_i)
-		ck_assert_int_gt(yields, 10);
+		ck_assert_int_gt(yields,
+				 1); /* each may take as long as all of the 20 ms, where others want the processor */
 	else
 		ck_assert_int_le(yields, 1); /* the last look before it is told that nothing came */
 	ck_assert_uint_eq(atomic_load(&sleeps) > 0,

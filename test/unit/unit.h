@@ -12,7 +12,7 @@
 
 #include "emulator/nic/ring.h"
 
-#define UNIT_PATIENCE_NS INT64_C(30000000000)
+#define UNIT_PATIENCE_NS INT64_C(100000000000)
 
 static inline int64_t unit_now_ns(void)
 {
