@@ -5,7 +5,7 @@ LOG_COMPILER = $(BASH_PROG)
 AM_LOG_FLAGS = $(top_srcdir)/test/lib/limit.sh 600
 SH_LOG_COMPILER = $(BASH_PROG)
 AM_SH_LOG_FLAGS = $(top_srcdir)/test/lib/limit.sh 600 $(BASH_PROG)
-# Each test has a glexd of its own.
+# Each test has a glexd of its own.  Check's limits are longer than what peer.h waits for others, which says more.
 AM_TESTS_ENVIRONMENT = \
 	GLEX_JOB=check-$$$$; export GLEX_JOB; \
 	GLEX_GLEXD='$(abs_top_builddir)/emulator/glexd/glexd'; export GLEX_GLEXD; \
