@@ -40,7 +40,7 @@
 
 #define GLEXCH_MP_BODY	  104  /* stream bytes in one MP */
 #define GLEXCH_SHORT_MAX  1008 /* header and data that may travel as one PUT, gathered: longer ones as two */
-#define GLEXCH_ANSWER_MAX 2160 /* the same of an answer, for which somebody waits */
+#define GLEXCH_ANSWER_MAX 1072 /* the same of an answer, for which somebody waits */
 #define GLEXCH_BLOB_MAX	  80   /* bytes of identification in the first MP */
 #define GLEXCH_CARD_MAX	  64   /* characters of a card, with the final 0 */
 #define GLEXCH_CHAN_MAIN  0u   /* the channel id of the one lasting connection between two endpoints */
@@ -250,8 +250,9 @@ struct glexch_item {
 
 #define GLEXCH_AT_ONCE 4096u /* bytes behind a header that glexch_try_short may be able to send */
 
-/* Something short will be sent next: begins to fetch what that takes. */
+/* Something short will be sent next: begins to fetch what that takes.  more: and others may follow at once. */
 void glexch_expect(const struct glexch_conn *conn);
+void glexch_expect_more(const struct glexch_conn *conn);
 
 /*
  * One packet, if it can go at once: a header of hdr_len bytes that takes room bytes

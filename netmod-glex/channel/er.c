@@ -5,13 +5,14 @@
  * Two processes that talk a lot have a ring in each other's memory.  It consists
  * of lines of 64 bytes.  A record begins on a line:
  *
- *      | header, 8 bytes | stream bytes | mark |    one immediate PUT: up to 80 stream bytes, or 1,008, or 2,160
+ *      | header, 8 bytes | stream bytes | mark |    one immediate PUT: up to 80 stream bytes, or 1,008, or 1,072
  *      | stream bytes ...      |                     further lines, if there are more
  *
  * What is in further lines is PUT first, and then, with a fence, the header: who
- * finds the header with its mark has all of it.  But he asks for those lines only when he has the
- * header.  Of one PUT he sees the header come before the mark: so answers, for which somebody waits,
- * are gathered up to a length at which in a stream, where nobody does, two PUTs are less work.  In the header: the number in
+ * finds the header with its mark has all of it.  Of one PUT he sees the header come before the mark, and
+ * asks for the other lines while they are being written.  That is faster up to a kilobyte, which is gathered in
+ * answers, for which somebody waits; lines of a longer PUT he would take from a sender who is not done with them
+ * (2 KiB: 350 ns instead of 305, 2.0 us instead of 1.3 between distant processors).  In the header: the number in
  * the stream, both lengths, how the first bytes are to be taken, and what is
  * returned of credits.
  *
@@ -263,6 +264,7 @@ static inline void glexch_er_pay(struct glexch_conn *conn, uint32_t n)
 	er->tx_line += n;
 	er->tx_sent += n;
 	er->rx_seq = conn->rx_seq;
+	er->tx_last = (uint16_t)n;
 	er->used++;
 	if (er->tx_line >= GLEXCH_ER_HOT)
 		glexch_er_try_lap(er);

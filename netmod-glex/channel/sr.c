@@ -377,6 +377,14 @@ void glexch_expect(const struct glexch_conn *conn)
 		glexch_er_want(conn->er);
 }
 
+void glexch_expect_more(const struct glexch_conn *conn)
+{
+	if (!conn->er)
+		return;
+	glexch_er_want(conn->er);
+	glexch_er_want_next(conn->er, conn->rx_seq);
+}
+
 int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 		     size_t len)
 {
