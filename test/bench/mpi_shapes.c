@@ -5,9 +5,9 @@
  *
  * A shape is timed over a fixed number of iterations of each size and prints what
  * the program it stands for prints: size and value, mbw_mr a third column.  Between pairs of ranks
- * that is not the average but the first quartile of parts of the iterations: where the
- * processors are near each other at one moment and far at the next, as virtual ones are, averages
- * tell how long they were which.
+ * that is not the average but the first quartile of parts of the iterations, and the parts of
+ * all sizes take turns: where the processors are near each other at one moment and far at the
+ * next, as virtual ones are, averages tell how long they were which.
  */
 #include "perf_base.h"
 
@@ -36,7 +36,7 @@ static char *out, *in; /* as large as the largest size, for every rank where all
 static MPI_Win win;
 static MPI_Status status[2 * WINDOW]; /* some compilers take MPI_STATUSES_IGNORE for too small an array */
 
-/* One iteration with messages of size bytes; seconds are added up by the caller. */
+/* One iteration with messages of size bytes; the caller has the clock. */
 typedef void (*iteration_fn)(int size);
 /* What a row's value is, from the seconds an iteration took on this rank. */
 typedef double (*value_fn)(int size, double seconds);
@@ -220,62 +220,44 @@ static const struct shape shapes[] = {
 
 /* ---- a row --------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
+static double part[PERF_MAX_SIZES][PARTS]; /* seconds of an iteration */
+
+static void repeat(int size, int count)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Of an iteration, in the part that three quarters are slower than. */
-static double seconds_of_parts(int size)
-{
-	int parts = opt.count < PARTS ? opt.count : PARTS;
-	double part[PARTS], start = MPI_Wtime(), end;
-
-	for (int k = 0, i = 0; k < parts; k++, start = end) {
-		int first = i;
-
-		for (; i < (int)((int64_t)opt.count * (k + 1) / parts); i++)
-			opt.shape->iterate(size);
-		end = MPI_Wtime();
-		part[k] = (end - start) / (i - first);
-	}
-	qsort(part, (size_t)parts, sizeof(*part), by_size);
-	return part[parts / 4];
-}
-
-static double seconds_of(int size)
-{
-	double start, taken;
-
-	if (!opt.shape->iterate)
-		return init_seconds;
-	for (int i = 0; i < opt.warm; i++)
+	for (int i = 0; i < count; i++)
 		opt.shape->iterate(size);
+}
+
+/* Seconds of an iteration, of count in a row that all begin together */
+static double seconds_of(int size, int count)
+{
+	double start;
+
 	MPI_Barrier(MPI_COMM_WORLD);
-	/* Each by itself where all take part: a barrier between, so that nobody is ahead. */
-	if (opt.shape->averages && opt.shape->only == 0 && opt.shape->sized) {
-		taken = 0;
-		for (int i = 0; i < opt.count; i++) {
-			start = MPI_Wtime();
-			opt.shape->iterate(size);
-			taken += MPI_Wtime() - start;
-			MPI_Barrier(MPI_COMM_WORLD);
-		}
-		return taken / opt.count;
-	}
-	if (opt.shape->only)
-		return seconds_of_parts(size);
 	start = MPI_Wtime();
-	for (int i = 0; i < opt.count; i++)
-		opt.shape->iterate(size);
-	return (MPI_Wtime() - start) / opt.count;
+	repeat(size, count);
+	return (MPI_Wtime() - start) / count;
 }
 
-static void measure(int size)
+/* The same where all take part in each: a barrier between, so that nobody is ahead. */
+static double seconds_of_each(int size)
 {
-	double mine = seconds_of(size), seconds = mine, value;
+	double taken = 0;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; i < opt.count; i++) {
+		double start = MPI_Wtime();
+
+		opt.shape->iterate(size);
+		taken += MPI_Wtime() - start;
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	return taken / opt.count;
+}
+
+static void report(int size, double mine)
+{
+	double seconds = mine, value;
 
 	if (opt.shape->averages) {
 		MPI_Reduce(&mine, &seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
@@ -292,6 +274,32 @@ static void measure(int size)
 	else
 		printf("%-10d %20.3f\n", size, value);
 	fflush(stdout);
+}
+
+static void measure_pairs(const int *size, int sizes)
+{
+	int parts = opt.count < PARTS ? opt.count : PARTS, count = opt.count / parts;
+	struct perf_stat stat;
+
+	for (int s = 0; s < sizes; s++)
+		repeat(size[s], opt.warm);
+	for (int k = 0; k < parts; k++)
+		for (int s = 0; s < sizes; s++) {
+			repeat(size[s], count / 10 + 1); /* the caches still have the size before */
+			part[s][k] = seconds_of(size[s], count);
+		}
+	for (int s = 0; s < sizes; s++) {
+		perf_stat_of(part[s], (uint32_t)parts, &stat); /* sorts */
+		report(size[s], part[s][parts / 4]);
+	}
+}
+
+static void measure_all(const int *size, int sizes)
+{
+	for (int s = 0; s < sizes; s++) {
+		repeat(size[s], opt.warm);
+		report(size[s], opt.shape->sized ? seconds_of_each(size[s]) : seconds_of(size[s], opt.count));
+	}
 }
 
 /* ---- start --------------------------------------------------------------- */
@@ -359,9 +367,33 @@ static bool suits(void)
 	return ranks >= 2 && (only == 0 || (only > 0 ? ranks == only : ranks % 2 == 0));
 }
 
+/* The sizes this shape is measured with; returns how many: one of 0 where it has none */
+static int choose_sizes(int *size)
+{
+	int sizes = 0;
+
+	for (uint32_t i = 0; opt.shape->sized && i < opt.sizes.count; i++)
+		if ((int)opt.sizes.size[i] >= opt.shape->smallest)
+			size[sizes++] = (int)opt.sizes.size[i];
+	if (!opt.shape->sized)
+		size[sizes++] = 0;
+	return sizes;
+}
+
+static size_t largest_of(const int *size, int sizes)
+{
+	int largest = 1;
+
+	for (int s = 0; s < sizes; s++)
+		if (size[s] > largest)
+			largest = size[s];
+	return (size_t)largest;
+}
+
 static void run(void)
 {
-	size_t largest = (size_t)opt.sizes.size[opt.sizes.count - 1], len = largest * (size_t)ranks;
+	int size[PERF_MAX_SIZES], sizes = choose_sizes(size);
+	size_t largest = largest_of(size, sizes), len = largest * (size_t)ranks;
 
 	len = (len + 4095) / 4096 * 4096;
 	out = aligned_alloc(4096, len);
@@ -376,11 +408,12 @@ static void run(void)
 		MPI_Win_create(in, (MPI_Aint)len, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
 		MPI_Win_lock_all(0, win);
 	}
-	for (uint32_t i = 0; opt.shape->sized && i < opt.sizes.count; i++)
-		if ((int)opt.sizes.size[i] >= opt.shape->smallest)
-			measure((int)opt.sizes.size[i]);
-	if (!opt.shape->sized)
-		measure(0);
+	if (!opt.shape->iterate)
+		report(0, init_seconds);
+	else if (opt.shape->only)
+		measure_pairs(size, sizes);
+	else
+		measure_all(size, sizes);
 	if (opt.shape->window) {
 		MPI_Win_unlock_all(win);
 		MPI_Win_free(&win);
