@@ -10,9 +10,9 @@ if (!exists("tsv")) tsv = "collectives.tsv"
 if (!exists("picture")) picture = "collectives.svg"
 
 if (picture[strlen(picture) - 3:] eq ".svg") {
-	set terminal svg size 1080,720 font "sans,12" background "white"
+	set terminal svg size 1440,720 font "sans,12" background "white"
 } else {
-	set terminal pngcairo size 1080,720 font "sans,10" background "white"
+	set terminal pngcairo size 1440,720 font "sans,10" background "white"
 }
 set output picture
 
@@ -41,7 +41,7 @@ best(sweeps, way) = "< awk -F '\t' '$1 ~ /^(" . sweeps . ")$/ && $4 == \"" . way
 	"END { for (n in us) print n, us[n], of[n] }' '" . tsv . "' | sort -n"
 noise(way) = "< awk -F '\t' '$1 ~ /^noise/ && $4 == \"" . way . "\" { print n++, $10, substr($1, 6) * 100 }' '" . tsv . "'"
 
-set multiplot layout 2,3 margins 0.055,0.985,0.085,0.93 spacing 0.055,0.14
+set multiplot layout 2,4 margins 0.04,0.99,0.085,0.93 spacing 0.04,0.14
 set title "allreduce by NICs, k-ary trees (th2), us"
 plot for [k in "2 4 8 16 32"] of("kary", "allreduce", "nic", k) with linespoints ls (int(log(k) / log(2) + 0.5)) title "degree ".k
 set title "allreduce by NICs, k-nomial trees (th2), us"
@@ -53,6 +53,14 @@ plot of("tests", "barrier", "host", 16) with linespoints ls 13 title "barrier by
 	of("tests", "barrier", "nic", 16) with linespoints ls 3 title "by NICs", \
 	of("tests", "bcast", "host", 16) with linespoints ls 14 title "broadcast by hosts", \
 	of("tests", "bcast", "nic", 16) with linespoints ls 4 title "by NICs"
+do for [size in "64K 1M"] {
+	set yrange [0:(size eq "1M" ? 1700 : 140)] # room for the key
+	set title "broadcast of ".size[1:strlen(size) - 1]." ".(size eq "1M" ? "MiB" : "KiB").", k-ary (th2), us"
+	plot for [k in "1 2 4 8"] of("long".size, "bcast", "host", k) with linespoints ls (11 + int(log(k) / log(2) + 0.5)) notitle, \
+		for [k in "1 2 4 8"] of("long".size, "bcast", "nic", k) with linespoints ls (1 + int(log(k) / log(2) + 0.5)) title \
+			(k eq "1" ? "by NICs (dashed: by hosts), a chain" : "degree ".k)
+}
+set yrange [0:*]
 set title "allreduce over processes, 16 a node (aries), us"
 set xrange [32:1100000]
 set xtics ("32" 32, "256" 256, "2K" 2048, "16K" 16384, "128K" 131072, "1M" 1048576)

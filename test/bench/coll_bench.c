@@ -14,7 +14,7 @@
  *
  * The bytes of gathers are each rank's, and those of all up to 16 MiB.
  *
- * A sample is a batch; the value of a row is the median of many.  Broadcasts change
+ * Named rows alone are measured, else all.  A sample is a batch; the value of a row is the median of many.  Broadcasts change
  * their root, so that nobody can run ahead of the others for long.
  */
 #include <mpi.h>
@@ -29,6 +29,7 @@
 static int rank, ranks;
 static char *from, *to;
 static double budget = 0.01; /* seconds a sample */
+static const char *rows;     /* that are wanted, with commas between; NULL: all */
 
 static int compare(const void *a, const void *b)
 {
@@ -253,10 +254,37 @@ static double computing(void)
 	return sample[SAMPLES / 2] * 1e6;
 }
 
-int main(int argc, char **argv)
+static int is_wanted(const char *name)
+{
+	size_t len = strlen(name);
+	const char *at;
+
+	for (at = rows; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (!strncmp(at, name, len) && (at[len] == ',' || !at[len]))
+			return 1;
+	return !rows;
+}
+
+static void measure(const int *sizes, int n)
 {
 	static const char *const sized[] = {"bcast", "allreduce", "reduce", "allgather", "gather"};
-	int i, k, sizes[16], n = 0;
+	int i, k;
+
+	if (is_wanted("barrier"))
+		tell("barrier", 0, row("barrier", 0), "us");
+	for (k = 0; k < 5; k++)
+		for (i = 0; is_wanted(sized[k]) && i < n; i++)
+			if (k < 3 || sizes[i] <= MOST / ranks)
+				tell(sized[k], sizes[i], row(sized[k], sizes[i]), "us");
+	if (is_wanted("computing"))
+		tell("computing", 0, computing(), "us");
+	if (is_wanted("overlap"))
+		overlap();
+}
+
+int main(int argc, char **argv)
+{
+	int i, sizes[16], n = 0;
 	char *word;
 
 	MPI_Init(&argc, &argv);
@@ -264,7 +292,7 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if (argc < 2) {
 		if (rank == 0)
-			fputs("usage: coll_bench SIZE,... [SAMPLE_MS]\n", stderr);
+			fputs("usage: coll_bench SIZE,... [SAMPLE_MS [ROW,...]]\n", stderr);
 		MPI_Finalize();
 		return 2;
 	}
@@ -275,17 +303,13 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2)
 		budget = atof(argv[2]) / 1000;
+	if (argc > 3)
+		rows = argv[3];
 	from = calloc(1, MOST);
 	to = calloc(1, MOST);
 	for (i = 0; i < 8; i++)
 		MPI_Barrier(MPI_COMM_WORLD);
-	tell("barrier", 0, row("barrier", 0), "us");
-	for (k = 0; k < 5; k++)
-		for (i = 0; i < n; i++)
-			if (k < 3 || sizes[i] <= MOST / ranks)
-				tell(sized[k], sizes[i], row(sized[k], sizes[i]), "us");
-	tell("computing", 0, computing(), "us");
-	overlap();
+	measure(sizes, n);
 	free(from);
 	free(to);
 	MPI_Finalize();

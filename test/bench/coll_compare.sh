@@ -17,6 +17,8 @@ top=$here/../..
 # shellcheck source=test/bench/lib.sh
 . "$here/lib.sh"
 
+all_rows=barrier,bcast,allreduce,reduce,allgather,gather,computing,overlap
+
 usage()
 {
 	cat <<END
@@ -28,11 +30,12 @@ usage: $prog --prefix DIR [options]
   --sizes LIST   bytes of broadcasts and reductions, of each rank in gathers, from 8 (8)
   --time MS      of a sample, of which a row has some twenty (5)
   --ways LIST    of nic,host,shm,both
+  --rows LIST    of $all_rows (all)
   --limit S      of one run (120)
 END
 }
 
-prefix='' counts=2,4,8,16,32 rounds=5 sizes=8 time_ms=5 ways=nic,host,shm,both limit_s=120
+prefix='' counts=2,4,8,16,32 rounds=5 sizes=8 time_ms=5 ways=nic,host,shm,both rows='' limit_s=120
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h | --help) usage; exit 0 ;;
@@ -45,6 +48,7 @@ while [ $# -gt 0 ]; do
 	--sizes) sizes=$2 ;;
 	--time) time_ms=$2 ;;
 	--ways) ways=$2 ;;
+	--rows) rows=$2 ;;
 	--limit) limit_s=$2 ;;
 	*) usage >&2; exit 2 ;;
 	esac
@@ -53,6 +57,12 @@ done
 case $rounds in
 '' | *[!0-9]* | 0) usage >&2; exit 2 ;;
 esac
+for row in $(echo "$rows" | tr ',' ' '); do
+	case ",$all_rows," in
+	*",$row,"*) ;;
+	*) die "there is no row $row: $all_rows" ;;
+	esac
+done
 counts=$(echo "$counts" | tr ',' ' ')
 ways=$(echo "$ways" | tr ',' ' ')
 work=$(mktemp -d) || exit 1
@@ -75,7 +85,8 @@ run_way()
 	case $1 in
 	nic | both) export GLEX_MPI_COLL=all GLEX_MPI_COLL_AFTER=2 ;;
 	esac
-	timeout -k 5 "$limit_s" "$prefix/bin/mpiexec" -n "$2" "$work/coll_bench" "$sizes" "$time_ms" >"$work/out" 2>&1 || {
+	timeout -k 5 "$limit_s" "$prefix/bin/mpiexec" -n "$2" "$work/coll_bench" "$sizes" "$time_ms" \
+		${rows:+"$rows"} >"$work/out" 2>&1 || {
 		clear_line
 		tail -n 15 "$work/out" >&2
 		die "$1, $2 ranks: mpiexec failed or did not end within $limit_s s"

@@ -65,6 +65,10 @@ rows th2_12000 -s kary -k 2,4,8,16,32 -n 12000
 for share in 0 0.001 0.01 0.1; do
 	rows "noise$share" -k 16 -n 4096 -i 20 --noise $share,5000 -t barrier
 done
+for size in 64K 1M; do
+	rows long$size -t bcast -b $size -k 1 -n 2:32
+	rows long$size -t bcast -b $size -k 2,4,8 -n 2:4096
+done
 awk 'NR == 1 || $1 != "sweep"' "$work/all" >"$out/collectives.tsv"
 echo "figures: $out/collectives.tsv"
 if command -v gnuplot >/dev/null; then
