@@ -713,22 +713,6 @@ static inline void glexch_er_want(const struct glexch_er *er)
 		glexch_prefetch_own(er->tx_at + er->tx_line * GLEXCH_LINE);
 }
 
-/*
- * In a stream, where nobody answers, of short records those behind it too: a line takes as long to come as two
- * messages take to be made up, and until it is here all that is stored after it waits.  6 % more messages of up to 64
- * bytes, 20 % more between distant processors.  Of longer records the next lines may not have been read yet, and are
- * better left with the peer: 5 % fewer.
- */
-static inline void glexch_er_want_next(const struct glexch_er *er, uint16_t rx_seq)
-{
-	uint32_t i;
-
-	if (!er->tx_at || er->rx_seq != rx_seq || er->tx_last > GLEXCH_ER_NEXT / 2)
-		return;
-	for (i = 1; i < GLEXCH_ER_NEXT; i++)
-		glexch_prefetch_own(er->tx_at + (er->tx_line + i) * GLEXCH_LINE);
-}
-
 /* And those behind it of n lines: else they come one after the other. */
 static inline void glexch_er_want_more(const struct glexch_er *er, uint32_t n)
 {

@@ -20,6 +20,10 @@
  *     wait for the peer, with everything behind it.
  * I2  Where CH3 wants less than MPID_NEM_GLEX_LAND_MIN bytes in one place, as for data that is
  *     not contiguous there, or none at all, they are fetched into a chunk and handed over from it.
+ * I3  MPI_Send returns when its message has been fetched, and MPICH's collectives wait for it at each of their steps.
+ *     Where ranks outnumber processors that is when another rank has had its turn: so there it is copied (8 ranks on
+ *     two processors, broadcasts of 8 KiB 16 us instead of 54, sums of 32 KiB for all 88 instead of 167).  Who sends by
+ *     MPI_Isend has other things to do meanwhile.
  */
 #include "glex_impl.h"
 
@@ -75,12 +79,19 @@ static int MPID_nem_glex_one_sided(const void *hdr)
 	}
 }
 
+/* I3 */
+static int MPID_nem_glex_is_waited_for(const MPIR_Request *sreq, const MPIDI_CH3_Pkt_eager_send_t *message)
+{
+	return MPID_nem_glex.crowded && (!sreq || (message->match.parts.context_id & MPIR_CONTEXT_INTRA_COLL));
+}
+
 /* The data of a message, which has a segment of its own. */
-static int MPID_nem_glex_is_near_message(const void *hdr, const struct iovec *iov, int n_iov)
+static int MPID_nem_glex_is_near_message(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov)
 {
 	int type = ((const MPIDI_CH3_Pkt_t *)hdr)->type;
 
 	return n_iov == 2 && (type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGER_SYNC_SEND) &&
+	       !MPID_nem_glex_is_waited_for(sreq, hdr) &&
 	       glexch_lent(MPID_nem_glex.ch) + iov[1].iov_len <= MPID_NEM_GLEX_NEAR_MAX &&
 	       MPID_nem_glex_is_near(iov[1].iov_base, iov[1].iov_len);
 }
@@ -99,7 +110,7 @@ int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct 
 	if (sreq && sreq->dev.OnDataAvail == MPIDI_CH3_ReqHandler_SendReloadIOV) /* I1 */
 		return 0;
 	if (!MPID_nem_glex_one_sided(hdr))
-		return len > MPID_nem_glex.near_above && MPID_nem_glex_is_near_message(hdr, iov, n_iov);
+		return len > MPID_nem_glex.near_above && MPID_nem_glex_is_near_message(sreq, hdr, iov, n_iov);
 	if (len <= MPID_nem_glex.lend_above)
 		return 0;
 	for (i = 0; i < n_iov - 1; i++)

@@ -212,7 +212,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "which such call on a communicator makes its tree; earlier ones are MPICH's: without a tree it takes an endpoint, some 13 KiB in each process (17 for 16 ranks, 35 for 64), with one two, 150 KiB, and a millisecond or more"),
 	UINT("GLEX_MPI_COLL_PACKETS", mpi_coll_packets, "1", 1, 65536, "packets",
 	     "the longest such broadcast or reduction, in packets of 112 bytes or 6 numbers, of which a tree moves one at a time"),
-	SIZE("GLEX_MPI_COLL_LONG", mpi_coll_long, "16K", 0, G,
+	SIZE("GLEX_MPI_COLL_LONG", mpi_coll_long, "8K", 0, G,
 	     "the shortest broadcast that a tree's members fetch from the root's buffer, up to 1 GiB, if they are more than two; two fetch from four times that on; 0: none"),
 	ENUM("GLEX_MPI_COLL_LONG_BY", mpi_coll_long_by, "get", long_ways,
 	     "how such a broadcast gets to all: each member fetches it from the root (get), so that all copy at a time, or where there is a tree it is passed down by its NICs in parts (put), which need nobody's processor for it, and send no more each than its branches take"),
