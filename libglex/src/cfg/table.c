@@ -177,7 +177,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	UINT("GLEX_EAGER_MAX_MSG_SIZE", eager_max_msg_size, "", 0, 16 * M, "bytes",
 	     "the same under the name that job scripts for the machine know; goes before it"),
 	SIZE("GLEX_MPI_COPY_MAX", mpi_copy_max, "4K", 256, G,
-	     "longest message that is copied on its way whatever its buffer is; longer ones are fetched from where they lie if that is used often, and mapped by the receiver"),
+	     "longest message that is copied on its way whatever its buffer is; longer ones are fetched from where they lie if that is used often, and mapped by the receiver; but where ranks outnumber processors not those that somebody waits for, of MPI_Send and of collectives"),
 	SIZE("GLEX_MPI_RMA_COPY_MAX", mpi_rma_copy_max, "48K", 256, G,
 	     "longest contiguous data of a one-sided operation that is copied; longer is fetched from where it lies, as long messages are"),
 	SIZE("GLEX_MPI_PACK_SIZE", mpi_pack_size, "64K", 4 * K, 4 * M,
