@@ -466,34 +466,3 @@ int glexch_progress(struct glexch *ch)
 {
 	return glexch_linger(ch, 0);
 }
-
-/* ---- what is sent next ---------------------------------------------------- */
-
-/*
- * In a stream, where nobody answers, of short records the lines behind the next one too: a line takes as long to come
- * as two messages take to be made up, and until it is here all that is stored after it waits.  6 % more messages of up
- * to 64 bytes, 20 % more between distant processors.  Of longer records the next lines may not have been read yet,
- * and are better left with the peer: 5 % fewer.
- */
-static void glexch_er_want_next(const struct glexch_er *er, uint16_t rx_seq)
-{
-	uint32_t i;
-
-	if (!er->tx_at || er->rx_seq != rx_seq || er->tx_last > GLEXCH_ER_NEXT / 2)
-		return;
-	for (i = 1; i < GLEXCH_ER_NEXT; i++)
-		glexch_prefetch_own(er->tx_at + (er->tx_line + i) * GLEXCH_LINE);
-}
-
-void glexch_expect(const struct glexch_conn *conn)
-{
-	if (conn->er)
-		glexch_er_want(conn->er);
-}
-
-void glexch_expect_more(const struct glexch_conn *conn)
-{
-	glexch_expect(conn);
-	if (conn->er)
-		glexch_er_want_next(conn->er, conn->rx_seq);
-}

@@ -250,9 +250,8 @@ struct glexch_item {
 
 #define GLEXCH_AT_ONCE 4096u /* bytes behind a header that glexch_try_short may be able to send */
 
-/* Something short will be sent next: begins to fetch what that takes.  more: and others may follow at once. */
+/* Something short will be sent next: begins to fetch what that takes. */
 void glexch_expect(const struct glexch_conn *conn);
-void glexch_expect_more(const struct glexch_conn *conn);
 
 /*
  * One packet, if it can go at once: a header of hdr_len bytes that takes room bytes

@@ -304,7 +304,6 @@ struct glexch_grave {
 #define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)     /* stream bytes of it */
 #define GLEXCH_ER_RECORD (GLEXCH_ANSWER_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
 #define GLEXCH_ER_AHEAD	 18u				       /* lines asked for at a time: all of a kilobyte */
-#define GLEXCH_ER_NEXT	 8u				       /* the same in a stream of short records */
 #define GLEXCH_ER_TAIL	 67u				       /* lines of a record at most, and the word's */
 
 #define GLEXCH_ER_IDLE_LONG 8192u /* visits of the hand without a record, after which it is closed */
@@ -351,7 +350,6 @@ struct glexch_er {
 	uint32_t laps;
 	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
 	uint16_t rx_seq;      /* of the connection, when something was sent last: who has heard more since answers */
-	uint16_t tx_last;     /* lines of that */
 	uint32_t used;	      /* records since the hand came by */
 	uint32_t idle;	      /* visits of it without any */
 	int waits;	      /* what is queued, for lines: their coming puts the connection on the run queue */

@@ -264,7 +264,6 @@ static inline void glexch_er_pay(struct glexch_conn *conn, uint32_t n)
 	er->tx_line += n;
 	er->tx_sent += n;
 	er->rx_seq = conn->rx_seq;
-	er->tx_last = (uint16_t)n;
 	er->used++;
 	if (er->tx_line >= GLEXCH_ER_HOT)
 		glexch_er_try_lap(er);

@@ -371,6 +371,12 @@ static size_t glexch_sr_short(struct glexch_conn *conn, struct glexch_mp *mp, co
 	return room + len;
 }
 
+void glexch_expect(const struct glexch_conn *conn)
+{
+	if (conn->er)
+		glexch_er_want(conn->er);
+}
+
 int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
 		     size_t len)
 {
