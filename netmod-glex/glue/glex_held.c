@@ -25,6 +25,7 @@
  *     polls, as make up for it.
  */
 #include "glex_impl.h"
+#include "glex_release.h"
 
 #define MPID_NEM_GLEX_HELD_EAGER  256 /* bytes: what is not longer costs the receiver no more than a rendezvous would */
 #define MPID_NEM_GLEX_LIMIT_LOOKS 8   /* at the queue, while it fills up to the limit */
@@ -132,13 +133,6 @@ static uint64_t MPID_nem_glex_cost(const MPIR_Request *req)
 		return 0;
 	return sizeof(*req) + req->dev.recv_data_sz;
 }
-
-/* What collectives of a communicator add to its id. */
-#ifdef MPIR_CONTEXT_INTRA_COLL
-#define MPID_NEM_GLEX_COLL_ID MPIR_CONTEXT_INTRA_COLL
-#else /* MPICH 4.2 */
-#define MPID_NEM_GLEX_COLL_ID MPIR_CONTEXT_COLL_OFFSET
-#endif
 
 /* Who sent it; NULL: that cannot be told, as for messages between two groups. */
 static MPIDI_VC_t *MPID_nem_glex_sender(const MPIR_Request *req)

@@ -26,6 +26,7 @@
  *     MPI_Isend has other things to do meanwhile.
  */
 #include "glex_impl.h"
+#include "glex_release.h"
 
 #define MPID_NEM_GLEX_LAND_MIN	 4096
 #define MPID_NEM_GLEX_LEND_FRONT 4096 /* bytes that may go before it: a header, and a datatype */
@@ -82,7 +83,7 @@ static int MPID_nem_glex_one_sided(const void *hdr)
 /* I3 */
 static int MPID_nem_glex_is_waited_for(const MPIR_Request *sreq, const MPIDI_CH3_Pkt_eager_send_t *message)
 {
-	return MPID_nem_glex.crowded && (!sreq || (message->match.parts.context_id & MPIR_CONTEXT_INTRA_COLL));
+	return MPID_nem_glex.crowded && (!sreq || (message->match.parts.context_id & MPID_NEM_GLEX_COLL_ID));
 }
 
 /* The data of a message, which has a segment of its own. */

@@ -22,6 +22,13 @@
 #define MPID_NEM_GLEX_INT  MPI_INT
 #endif
 
+/* What collectives of a communicator add to its id. */
+#ifdef MPIR_CONTEXT_INTRA_COLL
+#define MPID_NEM_GLEX_COLL_ID MPIR_CONTEXT_INTRA_COLL
+#else /* MPICH 4.2 */
+#define MPID_NEM_GLEX_COLL_ID MPIR_CONTEXT_COLL_OFFSET
+#endif
+
 /* The type as tables have it: without the name that the caller had for it. */
 static inline MPI_Datatype MPID_nem_glex_plain(MPI_Datatype type)
 {
