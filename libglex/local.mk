@@ -23,6 +23,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/core/device.c \
 	libglex/src/core/endpoint.c \
 	libglex/src/core/mem.c \
+	libglex/src/core/put_way.c \
 	libglex/src/core/memwatch.c \
 	libglex/src/core/memwatch.h \
 	libglex/src/core/monitor.h \

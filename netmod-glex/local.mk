@@ -9,6 +9,7 @@ netmod_glex_channel_libglexch_la_SOURCES = \
 	netmod-glex/channel/credit.c \
 	netmod-glex/channel/er.c \
 	netmod-glex/channel/er_open.c \
+	netmod-glex/channel/er_head.h \
 	netmod-glex/channel/er_room.h \
 	netmod-glex/channel/lend.c \
 	netmod-glex/channel/rndv.c \

@@ -156,16 +156,63 @@ glex_ret_t glex_fetch(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
 const void *glex_prefetch_at(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req);
 
 /*
- * Where the bytes of an immediate PUT go, for a caller who stores them there himself, and so has less to do than to call
- * glex_imm_rdma: of len bytes, at least 1, without an event, to an endpoint whose last immediate PUTs were into the same
- * region.  They are his to store until he calls anything of this library, and he stores all, as the NIC
- * would: whole aligned words where somebody looks for words, and last, by a release store, the one that is
- * looked for last.  It counts as an immediate PUT, behind everything that this endpoint has posted.
- * NULL: use glex_imm_rdma or glex_inject, for whatever reason: the process has threads, others execute the
- * endpoint's requests (NORMAL, GLEX_REORDER), the target was another lately, has gone, or would refuse it.
+ * The way of immediate PUTs from an endpoint to one region of another: what glex_put_place looks at, in the caller's
+ * own code, which takes less than a call.  Its fields are the library's.
  */
-void *glex_put_place(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_offset,
-		     uint32_t rmt_key, uint32_t len);
+struct glex_put_way {
+	unsigned char *base; /* of the region, in this process */
+	uint64_t len;	     /* of it; 0: it is not known where that is, or by no way to be stored to */
+	const uint64_t *valid;
+	uint64_t generation;   /* what *valid shows as long as the region is there, */
+	const uint32_t *state; /* *state while its endpoint is, */
+	uint32_t open;
+	const uint32_t *lost;  /* *lost, which is 0, while the network is, */
+	const uint8_t *alone;  /* and *alone, which is not 0, while no other thread can use the endpoint */
+	uint64_t *counters[2]; /* that this endpoint alone counts in */
+};
+
+/*
+ * A way to a region; nothing is looked at yet, and nothing goes wrong if there is no such region.  It ends with
+ * glex_put_way_close, or with the endpoint.  Thread-safe.
+ * GLEX_INVALID_PARAM: ep or way_p is NULL.  GLEX_NO_MEM_RESOURCE: of this process.
+ */
+glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_key,
+			     struct glex_put_way **way_p);
+
+/* It must not be used any more; NULL is none.  Thread-safe. */
+void glex_put_way_close(struct glex_put_way *way);
+
+/* What glex_put_place does where the way has not been found yet, or has changed: looks for it. */
+void *glex_put_way_find(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len);
+
+/*
+ * Where the bytes of an immediate PUT go, for a caller who stores them there himself, and so has less to do than to call
+ * glex_imm_rdma: of len bytes, at least 1, without an event.  They are his to store until he calls anything of
+ * this library, and he stores all, as the NIC would: whole aligned words where somebody looks for words, and last, by a
+ * release store, the one that is looked for last.  It counts as an immediate PUT, behind everything that this
+ * endpoint has posted.  By one thread at a time.
+ * NULL: use glex_imm_rdma or glex_inject, for whatever reason: nothing has been PUT there yet, the process has threads,
+ * others execute the endpoint's requests (NORMAL, GLEX_REORDER), the region has gone, or would refuse it.  Once that has
+ * been done a way may be found: ask again for each.
+ */
+static inline void *glex_put_place(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len)
+{
+	uint64_t n;
+	int i;
+
+	if (__builtin_expect((uint64_t)rmt_offset + len > way->len, 0) ||
+	    __builtin_expect(__atomic_load_n(way->valid, __ATOMIC_ACQUIRE) != way->generation, 0) || /* MMT-A3 */
+	    /* relaxed: as the library itself looks at a port, */
+	    __builtin_expect(__atomic_load_n(way->state, __ATOMIC_RELAXED) != way->open, 0) ||
+	    /* relaxed: and at a flag that only ever goes up */
+	    __builtin_expect(__atomic_load_n(way->lost, __ATOMIC_RELAXED) != 0, 0) || __builtin_expect(!*way->alone, 0))
+		return glex_put_way_find(way, rmt_offset, len);
+	for (i = 0; i < 2; i++) {
+		n = __atomic_load_n(way->counters[i], __ATOMIC_RELAXED) + 1; /* relaxed: a counter */
+		__atomic_store_n(way->counters[i], n, __ATOMIC_RELAXED);     /* relaxed: a counter */
+	}
+	return way->base + rmt_offset;
+}
 
 /* ---- being woken by a descriptor ------------------------------------------ */
 

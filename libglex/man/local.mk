@@ -77,6 +77,9 @@ glex_man_aliases = \
 	libglex/man/glex_fetch.3 \
 	libglex/man/glex_prefetch_at.3 \
 	libglex/man/glex_put_place.3 \
+	libglex/man/glex_put_way_close.3 \
+	libglex/man/glex_put_way_find.3 \
+	libglex/man/glex_put_way_open.3 \
 	libglex/man/glex_free.3 \
 	libglex/man/glex_config_uint.3 \
 	libglex/man/glex_single_threaded.3 \

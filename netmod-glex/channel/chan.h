@@ -250,8 +250,9 @@ struct glexch_item {
 
 #define GLEXCH_AT_ONCE 4096u /* bytes behind a header that glexch_try_short may be able to send */
 
-/* Something short will be sent next: begins to fetch what that takes. */
+/* Something short will be sent next: begins to fetch what that takes.  _stream: len bytes, and others may follow at once. */
 void glexch_expect(const struct glexch_conn *conn);
+void glexch_expect_stream(const struct glexch_conn *conn, size_t len);
 
 /*
  * One packet, if it can go at once: a header of hdr_len bytes that takes room bytes

@@ -304,6 +304,7 @@ struct glexch_grave {
 #define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)     /* stream bytes of it */
 #define GLEXCH_ER_RECORD (GLEXCH_ANSWER_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
 #define GLEXCH_ER_AHEAD	 18u				       /* lines asked for at a time: all of a kilobyte */
+#define GLEXCH_ER_NEXT	 8u				       /* the same in a stream of short messages */
 #define GLEXCH_ER_TAIL	 67u				       /* lines of a record at most, and the word's */
 
 #define GLEXCH_ER_IDLE_LONG 8192u /* visits of the hand without a record, after which it is closed */
@@ -329,8 +330,9 @@ struct glexch_er {
 	struct glexch_er *next;
 	struct glexch_conn *conn;
 	enum glexch_er_state state;
-	uint32_t lines;	 /* of a ring here, tail and all; those of the peer are as long */
-	uint32_t starts; /* where records may begin: glexch_er_starts */
+	uint32_t lines;	  /* of a ring here, tail and all; those of the peer are as long */
+	uint32_t starts;  /* where records may begin: glexch_er_starts */
+	uint32_t inl_max; /* stream bytes that are inline in a record here */
 	uint8_t *rx_ring;
 	uint8_t *tx_copy; /* of the ring of the peer, as far as it has been written; NULL: not needed */
 	uint64_t rx_mark; /* that the next record here must have, and the number of its line added */
@@ -348,12 +350,13 @@ struct glexch_er {
 	struct glexch_er_lap lap;
 	struct glexch_er_lap last; /* the one before, whose lines are being written again */
 	uint32_t laps;
-	const uint8_t *tx_at; /* the ring of the peer: for prefetches only, it may be gone; or NULL */
-	uint16_t rx_seq;      /* of the connection, when something was sent last: who has heard more since answers */
-	uint32_t used;	      /* records since the hand came by */
-	uint32_t idle;	      /* visits of it without any */
-	int waits;	      /* what is queued, for lines: their coming puts the connection on the run queue */
-	int begun;	      /* bytes of a record have been PUT whose header found no room: it must be sent next */
+	struct glex_put_way *way; /* to the ring of the peer; NULL: there was no memory for it */
+	const uint8_t *tx_at;	  /* the ring of the peer: for prefetches only, it may be gone; or NULL */
+	uint16_t rx_seq; /* of the connection, when something was sent last: who has heard more since answers */
+	uint32_t used;	 /* records since the hand came by */
+	uint32_t idle;	 /* visits of it without any */
+	int waits;	 /* what is queued, for lines: their coming puts the connection on the run queue */
+	int begun;	 /* bytes of a record have been PUT whose header found no room: it must be sent next */
 	glex_mem_handle_t tx_ring;
 	glex_mem_handle_t mh; /* of both rings here */
 };

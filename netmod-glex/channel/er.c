@@ -56,116 +56,13 @@
  *     connection, whichever way what is before it came.
  */
 #include "chan_priv.h"
+#include "er_head.h"
 #include "er_room.h"
 
 #define GLEXCH_ER_TRIES	 64
 #define GLEXCH_ER_BATCH	 16 /* records of one ring in one round */
 #define GLEXCH_ER_OWED	 10u
 #define GLEXCH_ER_STREAM 2 /* records without an answer */
-
-/* How the inline bytes of a record are to be taken. */
-enum glexch_er_kind {
-	GLEXCH_ER_PLAIN,
-	GLEXCH_ER_PAD,	 /* a header, to be filled up with zeros */
-	GLEXCH_ER_SPLIT, /* such a header of `more` bytes, then others; there are no further lines */
-};
-
-_Static_assert(GLEXCH_ER_FRAME + GLEXCH_BRIEF_WORDS * 8 <= GLEXCH_LINE, "a brief record is one line");
-
-/* The header of a record to be sent. */
-struct glexch_er_head {
-	uint32_t more; /* bytes in further lines; SPLIT: of the header */
-	uint32_t inl;  /* inline bytes */
-	enum glexch_er_kind kind;
-};
-
-/*
- * The same as the word it is in the ring, from the lowest bit: 16 seq, 15 more,
- * 12 inl, 8 credits returned, 2 kind, 1 saw, 10 of how many lines its sender has read.
- */
-#define GLEXCH_ER_AT_MORE    16
-#define GLEXCH_ER_AT_INL     31
-#define GLEXCH_ER_AT_CREDITS 43
-#define GLEXCH_ER_AT_KIND    51
-#define GLEXCH_ER_AT_SAW     53
-#define GLEXCH_ER_AT_READ    54
-#define GLEXCH_ER_READ_MASK  0x3ffu
-#define GLEXCH_ER_MORE_MAX   0x7fffu
-#define GLEXCH_ER_INL_MAX    0xfffu
-
-_Static_assert(GLEXCH_ANSWER_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
-_Static_assert(GLEXCH_ER_TAIL *GLEXCH_LINE <= GLEXCH_ER_MORE_MAX, "more of a header");
-
-static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, const struct glexch_conn *conn)
-{
-	const struct glexch_er *er = conn->er;
-
-	/* owed <= grant <= 255 */
-	return conn->tx_seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
-	       (uint64_t)conn->owed << GLEXCH_ER_AT_CREDITS |
-	       (uint64_t)((uint32_t)h->kind | (uint32_t)conn->saw << (GLEXCH_ER_AT_SAW - GLEXCH_ER_AT_KIND))
-		       << GLEXCH_ER_AT_KIND |
-	       (uint64_t)(er->rx_read + er->rx_owed) << GLEXCH_ER_AT_READ;
-}
-
-static inline uint32_t glexch_er_more(uint64_t w)
-{
-	return (uint32_t)w >> GLEXCH_ER_AT_MORE & GLEXCH_ER_MORE_MAX;
-}
-
-static inline uint32_t glexch_er_inl(uint64_t w)
-{
-	return w >> GLEXCH_ER_AT_INL & GLEXCH_ER_INL_MAX;
-}
-
-static inline enum glexch_er_kind glexch_er_kind_of(uint64_t w)
-{
-	return (enum glexch_er_kind)(w >> GLEXCH_ER_AT_KIND & 3);
-}
-
-/* Whether anything comes back with it. */
-static inline int glexch_er_returns(uint64_t w)
-{
-	return (w & ((uint64_t)0xff << GLEXCH_ER_AT_CREDITS | (uint64_t)1 << GLEXCH_ER_AT_SAW)) != 0;
-}
-
-/*
- * What most are: a header of so many bytes at most, in one line, with nothing returned.
- * Such a word differs from others of its kind in its number, its length, and what has been read.
- */
-#define GLEXCH_ER_BRIEF (GLEXCH_BRIEF_WORDS * 8)
-
-static inline int glexch_er_is_brief(uint64_t w)
-{
-	const uint64_t varies = 0xffff | (uint64_t)GLEXCH_ER_INL_MAX << GLEXCH_ER_AT_INL |
-				(uint64_t)GLEXCH_ER_READ_MASK << GLEXCH_ER_AT_READ;
-
-	return (w & ~varies) == (uint64_t)GLEXCH_ER_PAD << GLEXCH_ER_AT_KIND && glexch_er_inl(w) <= GLEXCH_ER_BRIEF;
-}
-
-#define GLEXCH_ER_MARK_STEP 0x9e3779b97f4a7c15u
-
-static uint32_t glexch_round8(uint32_t n)
-{
-	return (n + 7) & ~7u;
-}
-
-static uint32_t glexch_lines_of(uint32_t bytes)
-{
-	return (bytes + GLEXCH_LINE - 1) / GLEXCH_LINE;
-}
-
-/* Lines of the first part of a record. */
-static uint32_t glexch_er_head_lines(uint32_t inl)
-{
-	return glexch_lines_of(GLEXCH_ER_FRAME + glexch_round8(inl));
-}
-
-/* Bytes in further lines of a record: such that it fits into the tail, before the word. */
-static uint32_t glexch_er_most(uint32_t lines)
-{
-	return (glexch_er_tail(lines) - 1 - glexch_er_head_lines(GLEXCH_ER_INLINE)) * GLEXCH_LINE;
-}
 
 /* ---- sending ------------------------------------------------------------- */
 
@@ -301,16 +198,16 @@ static inline uint64_t *glexch_er_put_at(const struct glexch_conn *conn, uint32_
 {
 	const struct glexch_er *er = conn->er;
 
-	return glex_put_place(conn->ch->ep, (glex_ep_addr_t){.v = conn->peer}, er->tx_ring, er->tx_line * GLEXCH_LINE,
-			      conn->key, n * GLEXCH_LINE);
+	return er->way ? glex_put_place(er->way, er->tx_line * GLEXCH_LINE, n * GLEXCH_LINE) : NULL;
 }
 
 static inline void glexch_er_begin_there(const struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h,
 					 const void *hdr, size_t hdr_len)
 {
+	/* relaxed: nobody looks there before there is a mark */
+	__atomic_store_n(&rec[glexch_round8(h->inl) / 8], 0, __ATOMIC_RELAXED); /* the padding of the last word */
 	/* relaxed: the mark tells whether it is one */
 	__atomic_store_n(rec, glexch_er_pack(h, conn), __ATOMIC_RELAXED);
-	rec[glexch_round8(h->inl) / 8] = 0; /* the padding of the last word */
 	glexch_copy_words(rec + 1, hdr, hdr_len);
 }
 
@@ -621,21 +518,26 @@ static inline void glexch_er_hand_over(struct glexch_conn *conn, uint64_t w, uin
 		ops->data(conn, more, len);
 }
 
-/* Nothing that a peer of this library would write. */
-static int glexch_er_sane(const struct glexch_er *er, uint64_t w)
+static __attribute__((noinline)) int glexch_er_sane_long(const struct glexch_er *er, uint64_t w)
+{
+	uint32_t more = glexch_er_more(w), inl = glexch_er_inl(w);
+	enum glexch_er_kind kind = glexch_er_kind_of(w);
+
+	if (kind > GLEXCH_ER_SPLIT || (kind == GLEXCH_ER_PLAIN && inl && more)) /* together they might leave the ring */
+		return 0;
+	return more <= glexch_er_most(er->lines) && (kind == GLEXCH_ER_PLAIN || inl <= er->conn->ch->header);
+}
+
+/* 0: nothing that a peer of this library would write; its mark may be looked for behind the ring. */
+static inline int glexch_er_sane(const struct glexch_er *er, uint64_t w)
 {
 	uint32_t header = er->conn->ch->header, more = glexch_er_more(w), inl = glexch_er_inl(w);
-	enum glexch_er_kind kind = glexch_er_kind_of(w);
 
 	if (glexch_er_is_brief(w))
 		return inl <= header;
-	if (inl > glexch_er_whole(er->lines, GLEXCH_ANSWER_MAX) || kind > GLEXCH_ER_SPLIT)
-		return 0; /* else its mark may be looked for behind the ring */
-	if (kind == GLEXCH_ER_SPLIT)
-		return more <= header && more <= inl;
-	if (kind == GLEXCH_ER_PLAIN && inl && more) /* together they might leave the ring */
+	if (inl > er->inl_max)
 		return 0;
-	return more <= glexch_er_most(er->lines) && (kind == GLEXCH_ER_PLAIN || inl <= header);
+	return glexch_er_kind_of(w) == GLEXCH_ER_SPLIT ? more <= header && more <= inl : glexch_er_sane_long(er, w);
 }
 
 static inline uint32_t glexch_er_lines_in(uint64_t w)
@@ -661,10 +563,12 @@ static inline uint64_t glexch_er_look_at(const struct glexch_er *er, uint32_t li
 	/* relaxed: only a guess, until the mark is there */
 	uint64_t w = __atomic_load_n(rec, __ATOMIC_RELAXED);
 
-	if ((uint16_t)w != er->conn->rx_seq || !glexch_er_sane(er, w)) /* I5 */
+	if ((uint16_t)w != er->conn->rx_seq) /* I5 */
 		return 0;
 	if (!glexch_er_is_brief(w))
-		glexch_er_fetch(rec, w);
+		glexch_er_fetch(rec, w); /* at once; it may be any number */
+	if (!glexch_er_sane(er, w))
+		return 0;
 	/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the record can be read (I1) */
 	if (__atomic_load_n(rec + 1 + glexch_round8(glexch_er_inl(w)) / 8, __ATOMIC_ACQUIRE) != er->rx_mark + line)
 		return 0;
@@ -749,14 +653,16 @@ static inline __attribute__((always_inline)) int glexch_er_deliver_one(struct gl
 static int glexch_er_deliver(struct glexch_conn *conn)
 {
 	struct glexch_er *er = conn->er;
-	uint64_t w;
+	uint64_t w = conn->paused ? 0 : glexch_er_look(er);
 	int n = 0;
 
-	while (n < GLEXCH_ER_BATCH && !conn->paused && (w = glexch_er_look(er)) != 0) {
+	while (w) {
 		n++;
 		if (!(glexch_er_is_brief(w) ? glexch_er_deliver_one(conn, er, w, 1)
-					    : glexch_er_deliver_one(conn, er, w, 0)))
+					    : glexch_er_deliver_one(conn, er, w, 0)) ||
+		    n == GLEXCH_ER_BATCH || conn->paused)
 			break;
+		w = glexch_er_look_at(er, er->rx_line); /* a stream goes on there; elsewhere the next round looks */
 	}
 	return n;
 }

@@ -81,12 +81,13 @@ static void glexch_er_free(struct glexch *ch, struct glexch_er *er)
 	glexch_er_unlink(ch, er);
 	if (er->conn)
 		er->conn->er = NULL;
+	glex_put_way_close(er->way);
 	glex_deregister_mem(ch->ep, er->mh);
 	glex_free(ch->dev, er->rx_ring);
 	free(er);
 }
 
-/* After the endpoint has gone, and all registrations with it. */
+/* After the endpoint has gone, and all registrations and ways with it. */
 void glexch_er_free_all(struct glexch *ch)
 {
 	while (ch->ers) {
@@ -183,6 +184,7 @@ static struct glexch_er *glexch_er_make(struct glexch_conn *conn)
 	er->conn = conn;
 	er->lines = ch->er_lines;
 	er->starts = glexch_er_starts(er->lines);
+	er->inl_max = glexch_er_whole(er->lines, GLEXCH_ANSWER_MAX);
 	er->rx_mark = glexch_some_number(er);
 	er->next = ch->ers;
 	ch->ers = er;
@@ -210,10 +212,18 @@ void glexch_er_consider(struct glexch_conn *conn)
 /* 0: their rings do not fit together. */
 static int glexch_er_bind(struct glexch_er *er, const struct glexch_er_mp *mp)
 {
+	const struct glexch_conn *conn = er->conn;
+	glex_ep_addr_t to = {.v = conn->peer};
+
 	er->tx_ring.v = mp->handle;
 	er->tx_mark = mp->mark;
 	er->tx_lines = mp->lines;
-	return mp->lines == er->lines;
+	if (mp->lines != er->lines)
+		return 0;
+	glex_put_way_close(er->way);
+	if (glex_put_way_open(conn->ch->ep, to, er->tx_ring, conn->key, &er->way) != GLEX_SUCCESS)
+		er->way = NULL;
+	return 1;
 }
 
 static void glexch_er_up(struct glexch_conn *conn)

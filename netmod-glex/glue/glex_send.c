@@ -372,7 +372,7 @@ int MPIDI_GLEX_isend(MPIDI_VC_t *vc, const void *buf, intptr_t len, int rank, in
 
 	if (!conn || !MPID_nem_glex_goes_at_once(vc, comm, len))
 		return 0;
-	glexch_expect(conn);
+	glexch_expect_stream(conn, (size_t)len);
 	sreq = MPID_nem_glex_sent_request(rank, tag, comm, context_offset);
 	if (unlikely(!sreq))
 		return 0;

@@ -3,6 +3,8 @@
  * test_api_inject.c - PUTs from memory that is not registered, and GETs into such:
  * what arrives, in which order, what becomes of the caller's bytes, and who cannot.
  */
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -113,31 +115,116 @@ START_TEST(prefetch_at__after_a_put__is_where_it_went)
 END_TEST
 
 /* Where the caller may store what he would PUT, and NULL where it would be refused, or others do it. */
-START_TEST(put_place__after_puts__is_where_they_went)
+START_TEST(put_place__after_a_put__is_where_it_went)
 {
 	const uint64_t word = 0x0123456789abcdefu;
+	struct glex_put_way *way, *wrong;
 	struct glex_imm_rdma_req req;
 	struct side side;
 	uint64_t *place;
 
 	open_side(&side, GLEX_EP_TYPE_FAST, _i & 1);
+	OK(glex_put_way_open(side.ep, side.card.addr, side.card.mh, side.card.key, &way));
+	OK(glex_put_way_open(side.ep, side.card.addr, side.card.mh, side.card.key + 1, &wrong));
+	ck_assert_ptr_null(glex_put_place(way, 128, 16)); /* nothing has been PUT there */
 	req = request(&side.card, &word, sizeof(word), 64);
-	for (int i = 0; i < 3; i++)
-		OK(glex_imm_rdma(side.ep, &req, NULL));
-	place = glex_put_place(side.ep, side.card.addr, side.card.mh, 128, side.card.key, 16);
+	OK(glex_imm_rdma(side.ep, &req, NULL));
+	place = glex_put_place(way, 128, 16);
 	ck_assert_ptr_nonnull(place);
 	place[0] = ~word;
 	__atomic_store_n(&place[1], word, __ATOMIC_RELEASE); /* relaxed: stronger, as the NIC would */
 	ck_assert_mem_eq((unsigned char *)side.buf + 136, &word, sizeof(word));
-	ck_assert_ptr_nonnull(glex_put_place(side.ep, side.card.addr, side.card.mh, LEN - 8, side.card.key, 8));
-	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, LEN - 8, side.card.key, 9));
-	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, UINT32_MAX, side.card.key, 8));
-	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 0, side.card.key + 1, 8));
-	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 0, side.card.key, 0));
-	ck_assert_ptr_null(glex_put_place(NULL, side.card.addr, side.card.mh, 0, side.card.key, 8));
+	ck_assert_ptr_nonnull(glex_put_place(way, LEN - 8, 8));
+	ck_assert_ptr_null(glex_put_place(way, LEN - 8, 9));
+	ck_assert_ptr_nonnull(glex_put_place(way, 0, 8)); /* what cannot be spoils nothing */
+	ck_assert_ptr_null(glex_put_place(way, UINT32_MAX, 8));
+	ck_assert_ptr_null(glex_put_place(wrong, 0, 8));
 	OK(glex_deregister_mem(side.ep, side.card.mh));
-	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 0, side.card.key, 8));
+	ck_assert_ptr_null(glex_put_place(way, 0, 8));
 	OK(glex_register_mem(side.ep, side.buf, LEN, GLEX_MEM_READ | GLEX_MEM_WRITE, &side.card.mh));
+	ck_assert_ptr_null(glex_put_place(way, 0, 8)); /* another region, by its handle */
+	glex_put_way_close(wrong);
+	glex_put_way_close(NULL);
+	side_close(&side); /* and with it the other way */
+}
+END_TEST
+
+/* Each target has its own way, and keeps it when others are PUT to. */
+START_TEST(put_place__two_targets__each_until_it_ends)
+{
+	struct side from, to[2];
+	struct glex_imm_rdma_req req[2];
+	struct glex_put_way *way[2];
+	const uint64_t word = 1;
+	uint64_t *place;
+
+	open_side(&from, GLEX_EP_TYPE_FAST, true);
+	for (int i = 0; i < 2; i++) {
+		open_side(&to[i], GLEX_EP_TYPE_FAST, true);
+		req[i] = request(&to[i].card, &word, sizeof(word), 64);
+		OK(glex_imm_rdma(from.ep, &req[i], NULL));
+		OK(glex_put_way_open(from.ep, to[i].card.addr, to[i].card.mh, to[i].card.key, &way[i]));
+	}
+	for (uint64_t n = 0; n < 6; n++) {
+		place = glex_put_place(way[n % 2], 128, 8);
+		ck_assert_ptr_nonnull(place);
+		__atomic_store_n(place, n, __ATOMIC_RELEASE); /* relaxed: stronger, as the NIC would */
+		ck_assert_mem_eq((unsigned char *)to[n % 2].buf + 128, &n, sizeof(n));
+	}
+	side_close(&to[0]);
+	ck_assert_ptr_null(glex_put_place(way[0], 128, 8));
+	OK(glex_imm_rdma(from.ep, &req[1], NULL)); /* what has been forgotten with the other is found again */
+	ck_assert_ptr_nonnull(glex_put_place(way[1], 128, 8));
+	side_close(&to[1]);
+	ck_assert_ptr_null(glex_put_place(way[1], 128, 8));
+	glex_put_way_close(way[0]);
+	glex_put_way_close(way[1]);
+	side_close(&from);
+}
+END_TEST
+
+static void *wait_for(void *flag_)
+{
+	_Atomic int *flag = flag_;
+
+	while (!*flag)
+		sched_yield();
+	return NULL;
+}
+
+/* Another thread might destroy the endpoint, or have what is mapped unmapped, while the caller stores. */
+START_TEST(put_place__process_with_threads__is_nowhere)
+{
+	const uint64_t word = 1;
+	struct glex_imm_rdma_req req;
+	struct glex_put_way *way;
+	_Atomic int over = 0;
+	struct side side;
+	pthread_t thread;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	req = request(&side.card, &word, sizeof(word), 64);
+	OK(glex_imm_rdma(side.ep, &req, NULL));
+	OK(glex_put_way_open(side.ep, side.card.addr, side.card.mh, side.card.key, &way));
+	ck_assert_ptr_nonnull(glex_put_place(way, 64, 8));
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for, &over), 0);
+	ck_assert_ptr_null(glex_put_place(way, 64, 8));
+	OK(glex_imm_rdma(side.ep, &req, NULL));
+	ck_assert_ptr_null(glex_put_place(way, 64, 8));
+	over = 1;
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(put_way_open__nonsense__invalid_param)
+{
+	struct glex_put_way *way;
+	struct side side;
+
+	open_side(&side, GLEX_EP_TYPE_FAST, true);
+	RETURNS(glex_put_way_open(NULL, side.card.addr, side.card.mh, side.card.key, &way), GLEX_INVALID_PARAM);
+	RETURNS(glex_put_way_open(side.ep, side.card.addr, side.card.mh, side.card.key, NULL), GLEX_INVALID_PARAM);
 	side_close(&side);
 }
 END_TEST
@@ -146,13 +233,15 @@ START_TEST(put_place__others_execute__is_nowhere)
 {
 	const uint64_t word = 1;
 	struct glex_imm_rdma_req req;
+	struct glex_put_way *way;
 	struct side side;
 
 	open_side(&side, GLEX_EP_TYPE_NORMAL, true);
 	req = request(&side.card, &word, sizeof(word), 64);
 	for (int i = 0; i < 3; i++)
 		OK(glex_imm_rdma(side.ep, &req, NULL));
-	ck_assert_ptr_null(glex_put_place(side.ep, side.card.addr, side.card.mh, 64, side.card.key, 8));
+	OK(glex_put_way_open(side.ep, side.card.addr, side.card.mh, side.card.key, &way));
+	ck_assert_ptr_null(glex_put_place(way, 64, 8));
 	side_close(&side);
 }
 END_TEST
@@ -413,8 +502,13 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, inject__any_length_and_place__arrives_and_nothing_else, 0, 2);
 	tcase_add_loop_test(tc, prefetch_at__after_a_put__is_where_it_went, 0, 2);
-	tcase_add_loop_test(tc, put_place__after_puts__is_where_they_went, 0, 2);
+	if (CAN_BE_ALONE) {
+		tcase_add_loop_test(tc, put_place__after_a_put__is_where_it_went, 0, 2);
+		tcase_add_test(tc, put_place__two_targets__each_until_it_ends);
+		tcase_add_test(tc, put_place__process_with_threads__is_nowhere);
+	}
 	tcase_add_test(tc, put_place__others_execute__is_nowhere);
+	tcase_add_test(tc, put_way_open__nonsense__invalid_param);
 	tcase_add_test(tc, inject__with_remote_event__comes_after_the_bytes);
 	tcase_add_test(tc, inject__nothing__moves_nothing_and_still_tells);
 	tcase_add_test(tc, inject__normal_endpoint__not_implemented);

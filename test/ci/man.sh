@@ -13,7 +13,7 @@ man=libglex/man
 
 exported() {
 	cat libglex/include/glex.h libglex/include/glex_ext.h 2>/dev/null | strip_c - |
-		sed -nE 's/^(static inline )?(extern int|int|glex_ret_t|(const )?(char|void) \*) ?\*?(glex_[a-z0-9_]+)[(;].*/\5/p' | sort -u
+		sed -nE 's/^(static inline )?(extern int|int|void|glex_ret_t|(const )?(char|void) \*) ?\*?(glex_[a-z0-9_]+)[(;].*/\5/p' | sort -u
 }
 
 # The names a page of section 3 is found under.

@@ -394,16 +394,42 @@ glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
 	return ret;
 }
 
-/* What is stored there has been delivered: as long as nothing is under way, that is in order. */
-void *glex_put_place(glex_ep_handle_t handle, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_offset,
-		     uint32_t rmt_key, uint32_t len)
-{
-	struct endpoint *target = at(to);
+struct way {
+	struct glex_put_way pub; /* nothing is known: asked for each PUT */
+	glex_ep_addr_t to;
+	uint64_t mh;
+	uint32_t key;
+};
 
-	(void)handle;
-	if (!fake.injects || !fake.direct || !target || target->key != rmt_key || !fake_random(4))
+glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_key,
+			     struct glex_put_way **way_p)
+{
+	struct way *way = calloc(1, sizeof(*way));
+
+	(void)ep;
+	if (!way)
+		return GLEX_NO_MEM_RESOURCE;
+	way->to = to;
+	way->mh = rmt_mh.v;
+	way->key = rmt_key;
+	*way_p = &way->pub;
+	return GLEX_SUCCESS;
+}
+
+void glex_put_way_close(struct glex_put_way *way)
+{
+	free(way);
+}
+
+/* What is stored there has been delivered: as long as nothing is under way, that is in order. */
+void *glex_put_way_find(struct glex_put_way *pub, uint32_t rmt_offset, uint32_t len)
+{
+	const struct way *way = (const struct way *)pub;
+	struct endpoint *target = at(way->to);
+
+	if (!fake.injects || !fake.direct || !target || target->key != way->key || !fake_random(4))
 		return NULL;
-	return region_at(target, rmt_mh.v, rmt_offset, len);
+	return region_at(target, way->mh, rmt_offset, len);
 }
 
 /* For prefetches: any address will do. */

@@ -45,7 +45,7 @@ test_unit_libqueue_la_SOURCES = \
 	libglex/src/core/device.c libglex/src/core/endpoint.c libglex/src/core/eq.c libglex/src/core/error.c \
 	libglex/src/core/memwatch.c libglex/src/core/memwatch.h libglex/src/core/monitor.h \
 	libglex/src/core/monitor_hooks.c libglex/src/core/monitor_uffd.c \
-	libglex/src/core/mpq.c libglex/src/core/priv.h libglex/src/core/wait.c
+	libglex/src/core/mpq.c libglex/src/core/priv.h libglex/src/core/put_way.c libglex/src/core/wait.c
 test_unit_libqueue_la_CFLAGS = $(AM_CFLAGS) -pthread
 
 glex_model_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread

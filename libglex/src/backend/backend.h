@@ -20,6 +20,7 @@
 
 struct glexi_device;
 struct glexi_ep;
+struct glexi_put_way;
 struct glexi_queue;
 
 /* What peers find in a region if the process unmaps its pages and maps others in their place. */
@@ -95,8 +96,8 @@ struct glexi_be_ops {
 	/* The request's form has been checked. */
 	glex_ret_t (*inject)(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 	glex_ret_t (*fetch)(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
-	/* NULL: it has to be posted. */
-	void *(*put_place)(struct glexi_ep *ep, uint64_t to, uint64_t mh, uint32_t offset, uint32_t key, uint32_t len);
+	/* Fills the way, if PUTs along it are the poster's to make, without a lock; false: they have to be posted. */
+	bool (*find_put_way)(struct glexi_ep *ep, struct glexi_put_way *way);
 	/* NULL: not known, or nowhere. */
 	const void *(*prefetch_at)(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 	glex_ret_t (*mem_deregister)(struct glexi_ep *ep, glex_mem_handle_t mh);

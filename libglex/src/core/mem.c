@@ -66,14 +66,6 @@ glex_ret_t glex_inject(glex_ep_handle_t handle, const struct glex_imm_rdma_req *
 	return ep->dev->ops->inject(ep, req);
 }
 
-void *glex_put_place(glex_ep_handle_t handle, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_offset,
-		     uint32_t rmt_key, uint32_t len)
-{
-	struct glexi_ep *ep = glexi_ep_of(handle);
-
-	return GLEXI_LIKELY(ep && len) ? ep->dev->ops->put_place(ep, to.v, rmt_mh.v, rmt_offset, rmt_key, len) : NULL;
-}
-
 const void *glex_prefetch_at(glex_ep_handle_t handle, const struct glex_imm_rdma_req *req)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);

@@ -130,8 +130,23 @@ struct glexi_ep {
 	bool is_retired;	  /* glex_retire_ep; under the mutex of device.c */
 	struct glex_ep_attr attr;
 	void *be;
+	LIST_HEAD(, glexi_put_way) ways; /* under post_lock */
 	LIST_ENTRY(glexi_ep) link;
 };
+
+/* Of an endpoint to a region.  Filled by the backend, which forgets it before what it shows is unmapped. */
+struct glexi_put_way {
+	struct glex_put_way pub; /* must be first: the caller has it */
+	struct glexi_ep *ep;
+	uint64_t to, mh; /* the endpoint and the region there */
+	uint32_t key;
+	LIST_ENTRY(glexi_put_way) link;
+};
+
+static inline struct glexi_put_way *glexi_put_way_of(struct glex_put_way *way)
+{
+	return (struct glexi_put_way *)(void *)way;
+}
 
 static inline struct glexi_ep *glexi_ep_of(glex_ep_handle_t handle)
 {
@@ -187,6 +202,11 @@ void glexi_device_remove_ep(struct glexi_device *dev, struct glexi_ep *ep);
 void glexi_device_retire_ep(struct glexi_device *dev, struct glexi_ep *ep);
 /* endpoint.c: destroys it. */
 void glexi_ep_end(struct glexi_ep *ep);
+
+/* put_way.c: nothing is known of the endpoint's ways any more; under its lock. */
+void glexi_put_ways_forget(struct glexi_ep *ep);
+/* They end with it; nobody uses it any more. */
+void glexi_put_ways_end(struct glexi_ep *ep);
 
 /* Something came: who has posted since the last time will most likely post again. */
 static inline void glexi_want_answer(struct glexi_ep *ep)

@@ -57,6 +57,7 @@ static void forget(struct nic_ep *nep)
 	memset(nep->away, 0, sizeof(nep->away));
 	memset(&nep->track, 0, sizeof(nep->track));
 	memset(&nep->imm_track, 0, sizeof(nep->imm_track));
+	glexi_put_ways_forget(nep->ep);
 }
 
 /*

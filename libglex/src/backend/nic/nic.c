@@ -451,6 +451,7 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.forked = device_forked,
 	.inject = nic_inject,
 	.fetch = nic_fetch,
+	.find_put_way = nic_find_put_way,
 	.mem_deregister = nic_mem_deregister,
 	.mem_promote = nic_mem_promote,
 	.mem_register = nic_mem_register,
@@ -458,7 +459,6 @@ const struct glexi_be_ops glexi_nic_ops = {
 	.mem_tie = nic_mem_tie,
 	.open = device_open,
 	.prefetch_at = nic_prefetch_at,
-	.put_place = nic_put_place,
 	.query = device_query,
 	.tend = device_tend,
 };

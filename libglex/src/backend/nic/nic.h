@@ -315,7 +315,7 @@ bool nic_mem_promote(struct glexi_device *device, void *addr, uint64_t len, bool
 glex_ret_t nic_send_imm_mp(struct glex_ep *ep, struct glex_imm_mp_req *req, struct glex_imm_mp_req **bad);
 glex_ret_t nic_imm_rdma(struct glex_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad);
 glex_ret_t nic_rdma(struct glex_ep *ep, struct glex_rdma_req *req, struct glex_rdma_req **bad);
-void *nic_put_place(struct glexi_ep *ep, uint64_t to, uint64_t mh, uint32_t offset, uint32_t key, uint32_t len);
+bool nic_find_put_way(struct glexi_ep *ep, struct glexi_put_way *way);
 const void *nic_prefetch_at(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 glex_ret_t nic_inject(struct glexi_ep *ep, const struct glex_imm_rdma_req *req);
 

@@ -146,14 +146,29 @@ glex_ret_t nic_atomic(struct glexi_ep *ep, const struct glex_atomic_req *req, ui
 
 /* ---- where a PUT would go -------------------------------------------------------- */
 
-void *nic_put_place(struct glexi_ep *ep, uint64_t to, uint64_t mh, uint32_t offset, uint32_t key, uint32_t len)
+/* A PUT has gone there, so both the region and its port are known; what has changed since, the next PUT finds out. */
+bool nic_find_put_way(struct glexi_ep *ep, struct glexi_put_way *way)
 {
 	struct nic_ep *nep = ep->be;
+	struct emu_port_counters *by = nep->host.by;
+	glex_mem_handle_t mh = {.v = way->mh};
+	glex_ep_addr_t to = {.v = way->to};
+	const struct emu_known *known;
+	struct emu_vport *port;
 
-	if (!is_quiet(ep) || !track_leads(&nep->imm_track, to, mh, offset, len, key, GLEX_MEM_WRITE))
-		return NULL;
-	count_imm(nep);
-	return nep->imm_track.remote.base + offset;
+	known = nep->port.dq ? NULL : emu_recall_remote(&nep->host, way->mh, way->to, 0, 1, way->key, GLEX_MEM_WRITE);
+	port = known ? nep->host.ops->port(&nep->host, to.nic_id, to.ep_num) : NULL;
+	if (!port || !emu_is_open(port))
+		return false;
+	way->pub.base = known->base;
+	way->pub.len = known->len;
+	way->pub.valid = (const uint64_t *)(const void *)&known->nic->mmt[mh.mmt_index].valid; /* MMT-A3 */
+	way->pub.generation = mh.att_index;
+	way->pub.state = (const uint32_t *)(const void *)&port->port->state;
+	way->pub.open = EMU_PORT_OPEN;
+	way->pub.counters[0] = (uint64_t *)(void *)&by->tx_imm_put;
+	way->pub.counters[1] = (uint64_t *)(void *)&by->by_map;
+	return true;
 }
 
 const void *nic_prefetch_at(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
