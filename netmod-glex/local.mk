@@ -6,6 +6,7 @@ netmod_glex_channel_libglexch_la_SOURCES = \
 	netmod-glex/channel/chan.h \
 	netmod-glex/channel/chan_priv.h \
 	netmod-glex/channel/conn.c \
+	netmod-glex/channel/copy.h \
 	netmod-glex/channel/credit.c \
 	netmod-glex/channel/er.c \
 	netmod-glex/channel/er_open.c \

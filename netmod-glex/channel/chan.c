@@ -478,6 +478,7 @@ int glexch_progress(struct glexch *ch)
 void glexch_expect_stream(const struct glexch_conn *conn, size_t len)
 {
 	const struct glexch_er *er = conn->er;
+	const uint8_t *next;
 	uint32_t i;
 
 	if (!er)
@@ -485,6 +486,8 @@ void glexch_expect_stream(const struct glexch_conn *conn, size_t len)
 	glexch_er_want(er);
 	if (!er->tx_at || er->rx_seq != conn->rx_seq || len > GLEXCH_ER_NEXT * GLEXCH_LINE / 2)
 		return;
+	next = er->tx_at + er->tx_line * GLEXCH_LINE;
+#pragma GCC unroll 8
 	for (i = 1; i < GLEXCH_ER_NEXT; i++)
-		glexch_prefetch_own(er->tx_at + (er->tx_line + i) * GLEXCH_LINE);
+		glexch_prefetch_own(next + i * GLEXCH_LINE);
 }

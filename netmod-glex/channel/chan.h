@@ -332,7 +332,8 @@ struct glexch_stats {
 
 static inline unsigned glexch_size_class(uint64_t len)
 {
-	unsigned bits = len > 64 ? 64u - (unsigned)__builtin_clzll(len - 1) : 6u; /* of the next power of two */
+	unsigned bits =
+		64u - (unsigned)__builtin_clzll((len - (len != 0)) | 63); /* of the next power of two, from 64 on */
 
 	return bits <= 16 ? (bits - 5) / 2 : bits <= 20 ? 6u : 7u;
 }

@@ -14,6 +14,7 @@
 #define GLEXCH_CHAN_PRIV_H
 
 #include "chan.h"
+#include "copy.h"
 
 #include <glex_ext.h>
 #include <string.h>
@@ -474,83 +475,6 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 {
 	ch->stats.sent[way][glexch_size_class(len)]++;
 	ch->stats.bytes[way] += len;
-}
-
-#define GLEXCH_FEW 256u /* bytes for which a call of memcpy takes longer than a loop */
-
-/* Else gcc makes rep movs or rep stos of the loop, which take longer to begin than some hundred bytes to copy. */
-#define GLEXCH_STAY_LOOP(i) __asm__("" : "+r"(i))
-
-/* Headers and short messages. */
-static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
-{
-	const uint8_t *src = src_;
-	uint8_t *dst = dst_;
-	size_t i;
-
-	if (len >= 16) {
-		for (i = 0; i + 16 <= len; i += 16) {
-			memcpy(dst + i, src + i, 16);
-			GLEXCH_STAY_LOOP(i);
-		}
-		memcpy(dst + len - 16, src + len - 16, 16); /* whatever part of it has been copied */
-	} else if (len >= 8) {
-		memcpy(dst, src, 8);
-		memcpy(dst + len - 8, src + len - 8, 8);
-	} else {
-		for (i = 0; i < len; i++)
-			dst[i] = src[i];
-	}
-}
-
-/* A header that has just been made of words or fields: a load of more than one store wrote waits for these. */
-static inline void glexch_copy_words(void *dst_, const void *src_, size_t len)
-{
-	const uint8_t *src = src_;
-	uint8_t *dst = dst_;
-	size_t i;
-
-	for (i = 0; i + 8 <= len; i += 8) {
-		memcpy(dst + i, src + i, 8);
-		GLEXCH_STAY_LOOP(i);
-	}
-	for (; i < len; i++)
-		dst[i] = src[i];
-}
-
-/* What the caller has had for long, up to some kilobytes, in as few stores as can be without a call. */
-static inline void glexch_copy_data(void *dst_, const void *src_, size_t len)
-{
-	const uint8_t *src = src_;
-	uint8_t *dst = dst_;
-	size_t i;
-
-	if (len < 32) {
-		glexch_copy_few(dst, src, len);
-		return;
-	}
-	for (i = 0; i + 32 <= len; i += 32) {
-		memcpy(dst + i, src + i, 32);
-		GLEXCH_STAY_LOOP(i);
-	}
-	memcpy(dst + len - 32, src + len - 32, 32);
-}
-
-static inline void glexch_clear_words(uint64_t *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		words[i] = 0;
-		GLEXCH_STAY_LOOP(i);
-	}
-}
-
-/* Bytes that may be so few, or up to some kilobytes. */
-static inline void glexch_copy_some(void *dst, const void *src, size_t len)
-{
-	if (len <= GLEXCH_FEW)
-		glexch_copy_few(dst, src, len);
-	else
-		memcpy(dst, src, len);
 }
 
 /* ---- chan.c -------------------------------------------------------------- */

@@ -38,16 +38,23 @@ struct glexch_er_head {
 _Static_assert(GLEXCH_ANSWER_MAX <= GLEXCH_ER_INL_MAX, "inl of a header");
 _Static_assert(GLEXCH_ER_TAIL *GLEXCH_LINE <= GLEXCH_ER_MORE_MAX, "more of a header");
 
+/* Credits, or that one of the peer's credit MPs has been read: seldom, where most goes by the ring. */
+static inline int glexch_er_has_to_return(const struct glexch_conn *conn)
+{
+	return __builtin_expect(conn->owed || conn->saw, 0);
+}
+
 static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, const struct glexch_conn *conn)
 {
 	const struct glexch_er *er = conn->er;
 
-	/* owed <= grant <= 255 */
-	return conn->tx_seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
-	       (uint64_t)conn->owed << GLEXCH_ER_AT_CREDITS |
-	       (uint64_t)((uint32_t)h->kind | (uint32_t)conn->saw << (GLEXCH_ER_AT_SAW - GLEXCH_ER_AT_KIND))
-		       << GLEXCH_ER_AT_KIND |
-	       (uint64_t)(er->rx_read + er->rx_owed) << GLEXCH_ER_AT_READ;
+	uint64_t w = conn->tx_seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
+		     (uint64_t)h->kind << GLEXCH_ER_AT_KIND |
+		     (uint64_t)(er->rx_read + er->rx_owed) << GLEXCH_ER_AT_READ;
+
+	if (glexch_er_has_to_return(conn)) /* owed <= grant <= 255 */
+		w |= (uint64_t)conn->owed << GLEXCH_ER_AT_CREDITS | (uint64_t)conn->saw << GLEXCH_ER_AT_SAW;
+	return w;
 }
 
 static inline uint32_t glexch_er_more(uint64_t w)

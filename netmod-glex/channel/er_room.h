@@ -82,9 +82,11 @@ static inline uint32_t glexch_er_before(const struct glexch_er *er, uint32_t lin
 /* The next n lines may be written. */
 static inline int glexch_er_is_free(const struct glexch_er *er, uint32_t n)
 {
-	uint32_t read = er->lap.to ? 0 : glexch_er_before(er, er->tx_line + n); /* I1 */
+	int32_t read = (int32_t)(er->tx_read - er->last.sent);
 
-	return (int32_t)(er->tx_read - er->last.sent) >= (int32_t)read;
+	/* I1; not more of the lap before lie in front of a line than there are lines */
+	return read >= (int32_t)(er->tx_line + n) ||
+	       read >= (er->lap.to ? 0 : (int32_t)glexch_er_before(er, er->tx_line + n));
 }
 
 /* Goes on behind the lap before, if this has not yet been done.  0: it has, or nothing is there. */

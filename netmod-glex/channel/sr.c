@@ -377,16 +377,13 @@ void glexch_expect(const struct glexch_conn *conn)
 		glexch_er_want(conn->er);
 }
 
-int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
-		     size_t len)
+/* Apart: what goes by the ring is to find few registers in use. */
+static __attribute__((noinline)) int glexch_sr_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len,
+							 size_t room, const void *data, size_t len)
 {
 	struct glexch_mp mp;
 	size_t body;
 
-	if (conn->slow) /* I1 */
-		return 0;
-	if (glexch_er_usable(conn))
-		return glexch_er_try_short(conn, hdr, hdr_len, room, data, len);
 	if (!conn->credits)
 		return 0;
 	body = glexch_sr_short(conn, &mp, hdr, hdr_len, room, data, len);
@@ -394,6 +391,15 @@ int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, 
 		return 0;
 	glexch_count(conn->ch, GLEXCH_WAY_SR_MP, room + len);
 	return 1;
+}
+
+int glexch_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len, size_t room, const void *data,
+		     size_t len)
+{
+	if (conn->slow) /* I1 */
+		return 0;
+	return glexch_er_usable(conn) ? glexch_er_try_short(conn, hdr, hdr_len, room, data, len)
+				      : glexch_sr_try_short(conn, hdr, hdr_len, room, data, len);
 }
 
 /* rec[0] has room for what either channel puts before a header: that of a record, or of an MP. */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* copy.h - copies of headers and short messages, for which a call takes longer than the copy. */
+#ifndef GLEXCH_COPY_H
+#define GLEXCH_COPY_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define GLEXCH_FEW 256u /* bytes for which a call of memcpy takes longer than a loop */
+
+/* Else gcc makes rep movs or rep stos of the loop, which take longer to begin than some hundred bytes to copy. */
+#define GLEXCH_STAY_LOOP(i) __asm__("" : "+r"(i))
+
+/* Headers and short messages. */
+static inline void glexch_copy_few(void *dst_, const void *src_, size_t len)
+{
+	const uint8_t *src = src_;
+	uint8_t *dst = dst_;
+	size_t i;
+
+	if (len >= 16) {
+		for (i = 0; i + 16 <= len; i += 16) {
+			memcpy(dst + i, src + i, 16);
+			GLEXCH_STAY_LOOP(i);
+		}
+		memcpy(dst + len - 16, src + len - 16, 16); /* whatever part of it has been copied */
+	} else if (len >= 8) {
+		memcpy(dst, src, 8);
+		memcpy(dst + len - 8, src + len - 8, 8);
+	} else {
+		for (i = 0; i < len; i++)
+			dst[i] = src[i];
+	}
+}
+
+/* Else gcc makes one load of two. */
+static inline void glexch_copy_word(uint8_t *dst, const uint8_t *src)
+{
+	uint64_t word;
+
+	memcpy(&word, src, sizeof(word));
+	__asm__("" : "+r"(word));
+	memcpy(dst, &word, sizeof(word));
+}
+
+/* A header that has just been made of words or fields: a load of more than one store wrote waits for these. */
+static inline void glexch_copy_words(void *dst_, const void *src_, size_t len)
+{
+	const uint8_t *src = src_;
+	uint8_t *dst = dst_;
+	size_t i = 0;
+
+	if (len == 32) { /* as most are */
+		glexch_copy_word(dst, src);
+		glexch_copy_word(dst + 8, src + 8);
+		glexch_copy_word(dst + 16, src + 16);
+		glexch_copy_word(dst + 24, src + 24);
+		return;
+	}
+	for (; i + 8 <= len; i += 8) {
+		memcpy(dst + i, src + i, 8);
+		GLEXCH_STAY_LOOP(i);
+	}
+	for (; i < len; i++)
+		dst[i] = src[i];
+}
+
+/* What the caller has had for long, up to some kilobytes, in as few stores as can be without a call. */
+static inline void glexch_copy_data(void *dst_, const void *src_, size_t len)
+{
+	const uint8_t *src = src_;
+	uint8_t *dst = dst_;
+	size_t i;
+
+	if (len < 32) {
+		glexch_copy_few(dst, src, len);
+		return;
+	}
+	for (i = 0; i + 32 <= len; i += 32) {
+		memcpy(dst + i, src + i, 32);
+		GLEXCH_STAY_LOOP(i);
+	}
+	memcpy(dst + len - 32, src + len - 32, 32);
+}
+
+static inline void glexch_clear_words(uint64_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		words[i] = 0;
+		GLEXCH_STAY_LOOP(i);
+	}
+}
+
+/* Bytes that may be so few, or up to some kilobytes. */
+static inline void glexch_copy_some(void *dst, const void *src, size_t len)
+{
+	if (len <= GLEXCH_FEW)
+		glexch_copy_few(dst, src, len);
+	else
+		memcpy(dst, src, len);
+}
+
+#endif
