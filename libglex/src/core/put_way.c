@@ -80,7 +80,9 @@ void glexi_put_ways_forget(struct glexi_ep *ep)
 	struct glexi_put_way *way;
 
 	LIST_FOREACH(way, &ep->ways, link)
-	way->pub.len = 0;
+	{
+		way->pub.len = 0;
+	}
 }
 
 void glexi_put_ways_end(struct glexi_ep *ep)
