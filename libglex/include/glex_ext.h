@@ -200,12 +200,13 @@ static inline void *glex_put_place(struct glex_put_way *way, uint32_t rmt_offset
 	uint64_t n;
 	int i;
 
-	if (__builtin_expect((uint64_t)rmt_offset + len > way->len, 0) ||
+	/* First whether there is nobody else: another thread may be changing what the way shows. */
+	if (__builtin_expect(!*way->alone, 0) || __builtin_expect((uint64_t)rmt_offset + len > way->len, 0) ||
 	    __builtin_expect(__atomic_load_n(way->valid, __ATOMIC_ACQUIRE) != way->generation, 0) || /* MMT-A3 */
 	    /* relaxed: as the library itself looks at a port, */
 	    __builtin_expect(__atomic_load_n(way->state, __ATOMIC_RELAXED) != way->open, 0) ||
 	    /* relaxed: and at a flag that only ever goes up */
-	    __builtin_expect(__atomic_load_n(way->lost, __ATOMIC_RELAXED) != 0, 0) || __builtin_expect(!*way->alone, 0))
+	    __builtin_expect(__atomic_load_n(way->lost, __ATOMIC_RELAXED) != 0, 0))
 		return glex_put_way_find(way, rmt_offset, len);
 	for (i = 0; i < 2; i++) {
 		n = __atomic_load_n(way->counters[i], __ATOMIC_RELAXED) + 1; /* relaxed: a counter */

@@ -394,21 +394,26 @@ glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
 	return ret;
 }
 
-struct way {
+static struct way {
 	struct glex_put_way pub; /* nothing is known: asked for each PUT */
+	struct way *next;
+	glex_ep_handle_t from;
 	glex_ep_addr_t to;
 	uint64_t mh;
 	uint32_t key;
-};
+} * ways;
 
 glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_key,
 			     struct glex_put_way **way_p)
 {
 	struct way *way = calloc(1, sizeof(*way));
 
-	(void)ep;
 	if (!way)
 		return GLEX_NO_MEM_RESOURCE;
+	way->pub.alone = (const uint8_t *)"";
+	way->next = ways;
+	ways = way;
+	way->from = ep;
 	way->to = to;
 	way->mh = rmt_mh.v;
 	way->key = rmt_key;
@@ -416,9 +421,29 @@ glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_ha
 	return GLEX_SUCCESS;
 }
 
-void glex_put_way_close(struct glex_put_way *way)
+void glex_put_way_close(struct glex_put_way *pub)
 {
+	struct way **p = &ways, *way = (struct way *)pub;
+
+	if (!way)
+		return;
+	while (*p != way)
+		p = &(*p)->next;
+	*p = way->next;
 	free(way);
+}
+
+/* Those of an endpoint end with it. */
+static void end_ways(glex_ep_handle_t ep)
+{
+	struct way **p = &ways, *way;
+
+	while ((way = *p) != NULL) {
+		if (way->from == ep)
+			glex_put_way_close(&way->pub);
+		else
+			p = &way->next;
+	}
 }
 
 /* What is stored there has been delivered: as long as nothing is under way, that is in order. */
@@ -555,6 +580,7 @@ glex_ret_t glex_destroy_ep(glex_ep_handle_t ep)
 		regions[i].ep = NULL;
 		fake.regions--;
 	}
+	end_ways(ep);
 	gone->alive = 0;
 	return GLEX_SUCCESS;
 }

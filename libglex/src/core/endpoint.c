@@ -66,8 +66,8 @@ glex_ret_t glex_create_ep(glex_device_handle_t handle, struct glex_ep_attr *attr
 
 void glexi_ep_end(struct glexi_ep *ep)
 {
-	glexi_put_ways_end(ep);
 	ep->dev->ops->ep_destroy(ep);
+	glexi_put_ways_end(ep); /* now that no other thread finds the endpoint, to have them forgotten */
 	glexi_device_remove_ep(ep->dev, ep);
 	free(ep);
 }

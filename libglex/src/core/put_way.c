@@ -11,6 +11,9 @@
 #include <stdlib.h>
 
 static const uint8_t yes = 1;
+#ifndef GLEXI_KNOWS_THREADS
+static const uint8_t no = 0;
+#endif
 
 /* What is not zero while the endpoint's lock need not be taken. */
 static const uint8_t *alone_of(const struct glexi_ep *ep)
@@ -20,7 +23,7 @@ static const uint8_t *alone_of(const struct glexi_ep *ep)
 #ifdef GLEXI_KNOWS_THREADS
 	return (const uint8_t *)&__libc_single_threaded;
 #else
-	return NULL;
+	return &no;
 #endif
 }
 
@@ -68,8 +71,10 @@ void *glex_put_way_find(struct glex_put_way *pub, uint32_t rmt_offset, uint32_t 
 	struct glexi_put_way *way = glexi_put_way_of(pub);
 	struct glexi_ep *ep = way->ep;
 
+	if (!*pub->alone) /* then it is not to be touched */
+		return NULL;
 	pub->len = 0;
-	if (!pub->alone || !*pub->alone || glexi_is_lost(ep->dev) || !len || !ep->dev->ops->find_put_way(ep, way) ||
+	if (glexi_is_lost(ep->dev) || !len || !ep->dev->ops->find_put_way(ep, way) ||
 	    (uint64_t)rmt_offset + len > pub->len)
 		return NULL;
 	return glex_put_place(pub, rmt_offset, len);
