@@ -469,6 +469,12 @@ int glexch_progress(struct glexch *ch)
 
 /* ---- what is sent next ---------------------------------------------------- */
 
+void glexch_expect(const struct glexch_conn *conn)
+{
+	if (conn->er)
+		glexch_er_want(conn->er);
+}
+
 /*
  * In a stream, where nobody answers, of short messages the lines behind the next record too: a line takes as long to
  * come as two messages take to be made up, and until it is here all that is stored after it waits.  6 % more messages

@@ -206,7 +206,11 @@ static inline uint64_t *glexch_er_put_at(const struct glexch_conn *conn, uint32_
 static inline void glexch_er_begin_there(const struct glexch_conn *conn, uint64_t *rec, const struct glexch_er_head *h,
 					 const void *hdr, size_t hdr_len)
 {
-	/* relaxed: nobody looks there before there is a mark */
+	/*
+	 * First, for it is in the last line and stores leave in order: behind the header it would keep the rest of the
+	 * first line back until the last has come, and the receiver, who sees the header, would take that line meanwhile.
+	 * relaxed: nobody looks there before there is a mark
+	 */
 	__atomic_store_n(&rec[glexch_round8(h->inl) / 8], 0, __ATOMIC_RELAXED); /* the padding of the last word */
 	/* relaxed: the mark tells whether it is one */
 	__atomic_store_n(rec, glexch_er_pack(h, conn), __ATOMIC_RELAXED);

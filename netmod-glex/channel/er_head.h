@@ -47,7 +47,6 @@ static inline int glexch_er_has_to_return(const struct glexch_conn *conn)
 static inline uint64_t glexch_er_pack(const struct glexch_er_head *h, const struct glexch_conn *conn)
 {
 	const struct glexch_er *er = conn->er;
-
 	uint64_t w = conn->tx_seq | h->more << GLEXCH_ER_AT_MORE | (uint64_t)h->inl << GLEXCH_ER_AT_INL |
 		     (uint64_t)h->kind << GLEXCH_ER_AT_KIND |
 		     (uint64_t)(er->rx_read + er->rx_owed) << GLEXCH_ER_AT_READ;

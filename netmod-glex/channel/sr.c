@@ -371,12 +371,6 @@ static size_t glexch_sr_short(struct glexch_conn *conn, struct glexch_mp *mp, co
 	return room + len;
 }
 
-void glexch_expect(const struct glexch_conn *conn)
-{
-	if (conn->er)
-		glexch_er_want(conn->er);
-}
-
 /* Apart: what goes by the ring is to find few registers in use. */
 static __attribute__((noinline)) int glexch_sr_try_short(struct glexch_conn *conn, const void *hdr, size_t hdr_len,
 							 size_t room, const void *data, size_t len)
