@@ -61,6 +61,11 @@ function figure(x, test)
 	return sprintf(x < 100 ? "%.3f" : "%.1f", x)
 }
 
+function figure_text(way, test, size)
+{
+	return known(way, test, size) ? figure(value[way, test, size], test) : "-"
+}
+
 function print_test(test,   i, w)
 {
 	printf "\n%-30s", heading(test)
@@ -70,8 +75,7 @@ function print_test(test,   i, w)
 	for (i = 1; i <= size_count[test]; i++) {
 		printf "%30s", sizes[test, i] + 0 ? sizes[test, i] : ""
 		for (w = 1; w <= way_count; w++)
-			printf " %13s", known(way_name[w], test, sizes[test, i]) ?
-				figure(value[way_name[w], test, sizes[test, i]], test) : "-"
+			printf " %13s", figure_text(way_name[w], test, sizes[test, i])
 		printf "   %8s %8s %8s\n", ratio_text(main, "shm", test, sizes[test, i]),
 			ratio_text(main, peers, test, sizes[test, i]), best_way
 	}
