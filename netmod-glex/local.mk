@@ -37,6 +37,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_origin.c \
 	netmod-glex/glue/glex_pipe.c \
 	netmod-glex/glue/glex_poll.c \
+	netmod-glex/glue/glex_put.c \
 	netmod-glex/glue/glex_same.c \
 	netmod-glex/glue/glex_send.c \
 	netmod-glex/glue/glex_stats.c \

@@ -47,7 +47,7 @@
 #define BOUNCE_SIZE (1u << 20)
 #define IDLE_ROUNDS 200 /* empty rounds, a yield each, before it sleeps */
 #define NAP_NS	    1000000000u
-#define PICK_ROUNDS 16 /* of looks at the copiers, one after each of the first naps */
+#define PICK_ROUNDS 12 /* of looks at the copiers, one after each of the first naps */
 #define PICK_NAP_NS 20000000u
 
 static struct glexd *glexd_of(struct emu_host *host)

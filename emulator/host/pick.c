@@ -32,8 +32,9 @@
 #define LOOK_BYTES (64u << 10) /* copied in one look, at least once */
 #define BETTER_BY  0.97
 
-#define FAR_LONGEST   (64u << 10) /* longer ones take as much longer as they are */
-#define FAR_BYTES     (16u << 10) /* copied in one such look, at least once */
+#define FAR_LONGEST   (32u << 10) /* longer ones take as much longer as they are */
+#define FAR_BYTES     (8u << 10)  /* copied in one such look, at least once: those of all fit into a cache */
+#define FAR_WALKS     2		  /* at a time */
 #define FAR_BETTER_BY 0.95	  /* these looks vary more */
 #define FAR_WEIGHT    2		  /* programs that touch what they send and receive meet nothing else */
 #define LINE	      64u
@@ -41,7 +42,6 @@
 /* Lines of one processor that another will copy. */
 struct far_walk {
 	struct emu_looks *looks;
-	enum emu_copier copier;
 	int from, to; /* processors */
 	unsigned char *room;
 	uint64_t read; /* of what was there */
@@ -75,24 +75,31 @@ static void look_at_all(uint64_t best[EMU_COPIERS], unsigned char *dst, const un
 
 /* ---- between processors ------------------------------------------------------ */
 
-static uint32_t far_bytes(uint32_t len)
-{
-	return len < FAR_BYTES ? FAR_BYTES : len;
-}
-
-/* Where the bytes of a class are in the room, each followed by as many to copy them to; of the last: all of it. */
-static uint32_t far_place(uint32_t class)
-{
-	uint32_t at = 0;
-
-	for (uint32_t k = 0; k < class; k++)
-		at += 2 * far_bytes(EMU_COPY_CLASS_MIN << k);
-	return at;
-}
-
 static uint32_t far_classes(void)
 {
 	return emu_copy_class(FAR_LONGEST) + 1;
+}
+
+static uint32_t far_bytes(uint32_t class)
+{
+	uint32_t len = EMU_COPY_CLASS_MIN << class;
+
+	return len < FAR_BYTES ? FAR_BYTES : len;
+}
+
+/* Bytes of the first classes: what is copied, and as much to copy it to. */
+static uint32_t far_room(uint32_t classes)
+{
+	uint32_t bytes = 0;
+
+	for (uint32_t k = 0; k < classes; k++)
+		bytes += 2 * far_bytes(k);
+	return bytes;
+}
+
+static unsigned char *far_place(const struct far_walk *walk, int copier, uint32_t class)
+{
+	return walk->room + (uint32_t)copier * far_room(far_classes()) + far_room(class);
 }
 
 static bool go_to(int processor)
@@ -105,26 +112,19 @@ static bool go_to(int processor)
 }
 
 /* The lines that will be written: it was we who did that last time, too. */
-static void own_lines(struct far_walk *walk)
+static void own_lines(struct far_walk *walk, int copier, uint32_t class)
 {
-	for (uint32_t k = 0; k < far_classes(); k++) {
-		uint32_t bytes = far_bytes(EMU_COPY_CLASS_MIN << k);
-
-		memset(walk->room + far_place(k) + bytes, 1, bytes);
-	}
+	memset(far_place(walk, copier, class) + far_bytes(class), 1, far_bytes(class));
 }
 
 /* As a program does that makes what it sends, and reads what it got. */
-static void use_lines(struct far_walk *walk)
+static void use_lines(struct far_walk *walk, int copier, uint32_t class)
 {
-	for (uint32_t k = 0; k < far_classes(); k++) {
-		uint32_t bytes = far_bytes(EMU_COPY_CLASS_MIN << k);
-		unsigned char *src = walk->room + far_place(k), *dst = src + bytes;
+	unsigned char *src = far_place(walk, copier, class), *dst = src + far_bytes(class);
 
-		for (uint32_t i = 0; i < bytes; i += LINE) {
-			src[i]++;
-			walk->read += dst[i];
-		}
+	for (uint32_t i = 0; i < far_bytes(class); i += LINE) {
+		src[i]++;
+		walk->read += dst[i];
 	}
 }
 
@@ -138,38 +138,46 @@ static void keep_shortest(uint64_t two[2], uint64_t ns)
 	}
 }
 
-static void look_from_afar(struct far_walk *walk)
+static void look_from_afar(struct far_walk *walk, int copier, uint32_t class)
 {
+	unsigned char *src = far_place(walk, copier, class), *dst = src + far_bytes(class);
 	unsigned char scrap[2 * EMU_COPY_CLASS_MIN] = {0};
+	uint32_t len = EMU_COPY_CLASS_MIN << class;
+	uint64_t ns;
 
-	emu_copy_run(walk->copier, scrap, scrap + EMU_COPY_CLASS_MIN,
-		     EMU_COPY_CLASS_MIN); /* warm: its code, at least */
-	for (uint32_t k = 0; k < far_classes(); k++) {
-		uint32_t len = EMU_COPY_CLASS_MIN << k, bytes = far_bytes(len);
-		unsigned char *src = walk->room + far_place(k), *dst = src + bytes;
-		uint64_t ns = emu_now_ns();
+	emu_copy_run((uint32_t)copier, scrap, scrap + EMU_COPY_CLASS_MIN, EMU_COPY_CLASS_MIN); /* warm: its code */
+	ns = emu_now_ns();
+	for (uint32_t at = 0; at < far_bytes(class); at += len)
+		emu_copy_run((uint32_t)copier, dst + at, src + at, len);
+	ns = emu_now_ns() - ns;
+	/* as many as in a look at lines of the own cache */
+	keep_shortest(walk->looks->far[class][copier], ns * LOOK_BYTES / far_bytes(class));
+}
 
-		for (uint32_t at = 0; at < bytes; at += len)
-			emu_copy_run(walk->copier, dst + at, src + at, len);
-		ns = emu_now_ns() - ns;
-		if (len < LOOK_BYTES)
-			ns = ns * LOOK_BYTES / bytes; /* as many as in a look at lines of the own cache */
-		keep_shortest(walk->looks->far[k][walk->copier], ns);
-	}
+/* A step with the lines of each copier, those of the longest copies first: what has left the cache by the end is least. */
+static void walk_over(struct far_walk *walk, void (*step)(struct far_walk *walk, int copier, uint32_t class))
+{
+	for (uint32_t k = far_classes(); k-- > 0;)
+		for (int c = 0; c < EMU_COPIER_STREAM; c++)
+			if (emu_copier_works((enum emu_copier)c))
+				step(walk, c, k);
 }
 
 static void *walk_between(void *arg)
 {
 	struct far_walk *walk = arg;
 
-	if (!go_to(walk->to))
-		return NULL;
-	own_lines(walk);
-	if (!go_to(walk->from))
-		return NULL;
-	use_lines(walk);
-	if (go_to(walk->to))
-		look_from_afar(walk);
+	for (int i = 0; i < FAR_WALKS; i++) {
+		if (!go_to(walk->to))
+			break;
+		walk_over(walk, own_lines);
+		if (!go_to(walk->from))
+			break;
+		walk_over(walk, use_lines);
+		if (!go_to(walk->to))
+			break;
+		walk_over(walk, look_from_afar);
+	}
 	return NULL;
 }
 
@@ -194,14 +202,13 @@ static bool find_processors(struct far_walk *walk)
 	return seen > 1;
 }
 
-/* One copier's turn. */
 static void look_between(struct emu_looks *looks)
 {
-	struct far_walk walk = {.looks = looks, .copier = (enum emu_copier)(looks->rounds % EMU_COPIER_STREAM)};
-	size_t size = far_place(far_classes());
+	struct far_walk walk = {.looks = looks};
+	size_t size = (size_t)EMU_COPIER_STREAM * far_room(far_classes());
 	pthread_t walker;
 
-	if (!emu_copier_works(walk.copier) || !find_processors(&walk))
+	if (!find_processors(&walk))
 		return;
 	walk.room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (walk.room == MAP_FAILED)
@@ -213,19 +220,15 @@ static void look_between(struct emu_looks *looks)
 
 /* ---- picking ----------------------------------------------------------------- */
 
-/* Adds to cost what a class costs where another processor has had the lines.  False: not all is known of that yet. */
-static bool add_far(const struct emu_looks *looks, uint32_t class, uint64_t cost[EMU_COPIERS])
+/* Adds to cost what a class costs where another processor has had the lines, if it is known. */
+static void add_far(const struct emu_looks *looks, uint32_t class, uint64_t cost[EMU_COPIERS])
 {
 	uint32_t far = class < far_classes() ? class : far_classes() - 1;
 
-	for (int c = 0; c < EMU_COPIER_STREAM; c++) {
-		if (!emu_copier_works((enum emu_copier)c))
-			continue;
-		if (looks->far[far][c][1] == 0)
-			return false;
-		cost[c] += FAR_WEIGHT * (looks->far[far][c][1] << (class - far));
-	}
-	return true;
+	/* A look at lines of the own cache copies LOOK_BYTES, or once if that is more. */
+	for (int c = 0; c < EMU_COPIER_STREAM; c++)
+		cost[c] += FAR_WEIGHT * looks->far[far][c][1] *
+			   (EMU_COPY_CLASS_MIN << class > LOOK_BYTES ? (EMU_COPY_CLASS_MIN << class) / LOOK_BYTES : 1);
 }
 
 static bool is_better(const uint64_t cost[EMU_COPIERS], int one, int other, double by)
@@ -266,7 +269,6 @@ void emu_pick_copiers(struct emu_looks *looks, struct emu_engine *engine)
 	if (room == MAP_FAILED)
 		return;
 	look_between(looks);
-	looks->rounds++;
 	for (uint32_t k = 0; k < EMU_COPY_CLASSES; k++) {
 		uint32_t len = EMU_COPY_CLASS_MIN << k;
 
@@ -275,8 +277,8 @@ void emu_pick_copiers(struct emu_looks *looks, struct emu_engine *engine)
 			look_at_all(looks->ns[k], room + LONGEST, room, len);
 			pick = near = best_of(looks->ns[k], near, BETTER_BY);
 			memcpy(cost, looks->ns[k], sizeof(cost));
-			if (add_far(looks, k, cost))
-				pick = best_of(cost, near, FAR_BETTER_BY);
+			add_far(looks, k, cost);
+			pick = best_of(cost, near, FAR_BETTER_BY);
 		}
 		picks = emu_copy_pick(picks, k, pick);
 	}

@@ -16,17 +16,16 @@ struct emu_looks {
 	uint64_t ns[EMU_COPY_CLASSES][EMU_COPIERS];
 	/* At those another processor has used since: the shortest and the next, as one may have met a few that it had not. */
 	uint64_t far[EMU_COPY_CLASSES][EMU_COPIERS][2];
-	uint32_t rounds; /* calls */
 };
 
 /*
- * Times every copier that works at a few lengths, for about a millisecond, and one of
- * them, in turn, where another processor has had the lines; publishes in the engine's
- * segment the picks that these and the looks before say.  Called some times with
- * pauses it sees past whatever goes on beside it.  The second needs two processors,
- * and a thread that goes from one to the other: where both are busy it waits for
- * its turn there.  Without memory, a thread or another processor for that it
- * leaves out what it cannot do: everything works without.
+ * Times every copier that works at a few lengths, for one to two milliseconds, and
+ * publishes in the engine's segment the picks that these and the looks before
+ * say.  Called some times with pauses it sees past whatever goes on beside it.
+ * Where another processor has had the lines that takes a thread which goes from
+ * one to the other; where both are busy it waits for its turn there.  Without memory,
+ * a thread or another processor for that it leaves out what it cannot do: everything
+ * works without.
  */
 void emu_pick_copiers(struct emu_looks *looks, struct emu_engine *engine);
 

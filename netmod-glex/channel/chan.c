@@ -52,7 +52,7 @@ static glex_ret_t glexch_create_ep(struct glexch *ch, const struct glexch_params
 		return GLEX_NO_EP_RESOURCE;
 	attr.mpq_type = params->hc_mpq || attr.mpq_capacity > dev.max_ep_mpq_capacity ? GLEX_MPQ_TYPE_HIGH_CAPACITY
 										      : GLEX_MPQ_TYPE_NORMAL;
-	events = params->blocks + GLEXCH_PIECES + GLEXCH_LOANS + 1 + GLEXCH_BATCH;
+	events = params->blocks + GLEXCH_PIECES + GLEXCH_LOANS + 1 + GLEXCH_PLACES + GLEXCH_BATCH;
 	attr.eq_capacity = events > dev.def_ep_eq_capacity ? events : dev.def_ep_eq_capacity;
 	attr.eq_type = params->hc_eq || attr.eq_capacity > dev.max_ep_eq_capacity ? GLEX_EQ_TYPE_HIGH_CAPACITY
 										  : GLEX_EQ_TYPE_NORMAL;
@@ -267,6 +267,12 @@ static void glexch_handle_event(struct glexch *ch, uint64_t cookie_0, uint64_t c
 	case GLEXCH_EV_ANSWER:
 		glexch_lend_answered(ch, cookie_0, cookie_1);
 		break;
+	case GLEXCH_EV_PLACE:
+		glexch_lend_place(ch, cookie_0, cookie_1);
+		break;
+	case GLEXCH_EV_PUT:
+		glexch_lend_was_put(ch, cookie_0, cookie_1);
+		break;
 	default: /* not ours: a stray PUT of somebody else */
 		break;
 	}
@@ -316,8 +322,8 @@ static void glexch_poll_errors(struct glexch *ch)
 
 		addr.s.nic_id = errs[i].rmt_nic_id;
 		addr.s.ep_num = (uint16_t)errs[i].rmt_ep_num;
-		if (errs[i].op == GLEX_ERR_OP_RDMA_GET && errs[i].status == GLEX_ERR_STATUS_PCIE_READ &&
-		    glexch_rndv_no_access(ch, addr, &errs[i]))
+		if ((errs[i].op == GLEX_ERR_OP_RDMA_GET || errs[i].op == GLEX_ERR_OP_RDMA_PUT) &&
+		    errs[i].status == GLEX_ERR_STATUS_PCIE_READ && glexch_rndv_no_access(ch, addr, &errs[i]))
 			continue;
 		glexch_conn_fail_peer(ch, addr, glexch_is_gone(errs[i].status),
 				      glex_error_req_status_str(errs[i].status));
@@ -373,7 +379,7 @@ static void glexch_rest(struct glexch *ch)
 static int glexch_expects_events(const struct glexch *ch)
 {
 	return ch->tx.free < ch->tx.count || ch->rx.free < ch->rx.count || ch->gets || ch->loans_out || ch->lend_asks ||
-	       !(ch->tick & GLEXCH_EVENT_MASK);
+	       ch->placing || !(ch->tick & GLEXCH_EVENT_MASK);
 }
 
 /* What every round ends with. */

@@ -92,8 +92,8 @@ struct glexch_ops {
 	 * that was given to data is where it belongs.  NULL: this process does not borrow.
 	 */
 	uint64_t (*land)(struct glexch_conn *conn, uint64_t left, void **buf_p);
-	/* They are there; once for each land.  n 0: they are not, and buf is needed no more. */
-	void (*landed)(struct glexch_conn *conn, void *buf, uint64_t n);
+	/* They are there; put: the peer has put them, else we fetched them; once for each land.  n 0: they are not, and buf is needed no more. */
+	void (*landed)(struct glexch_conn *conn, void *buf, uint64_t n, int put);
 };
 
 #define GLEXCH_DIED "its process ended without closing its endpoint" /* why of fail, for who has died */
@@ -287,11 +287,12 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
 /*
  * The same of an item that ends with len bytes which are not sent: the peer is to fetch
  * them from buf, whose user says where to.  cur is of what goes before them: a header.  done
- * is called when they have been fetched, what it returns does not matter.  Returns 0 if that
- * cannot be (no room to register buf, too much is lent already, peers cannot reach private memory):
+ * is called when they have been fetched, what it returns does not matter.  offer: the peer may ask us to put
+ * them to where its user wants them instead, which it does if that is memory that peers map, and all in one
+ * place; it waits then until we make progress.  Returns 0 if that cannot be (no room to register buf, too much is lent already, peers cannot reach private memory):
  * nothing has happened then, and it goes as a stream.
  */
-int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len);
+int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int offer);
 
 /* Bytes that are lent now. */
 uint64_t glexch_lent(const struct glexch *ch);
@@ -307,6 +308,7 @@ enum glexch_way {
 	GLEXCH_WAY_ER_IMM,   /* into an exclusive ring by immediate PUT */
 	GLEXCH_WAY_ER_PUT,   /* into it by PUT */
 	GLEXCH_WAY_GET,	     /* fetched by glexch_get: zero copy */
+	GLEXCH_WAY_PUT,	     /* put into the peer's buffer by glexch_put: the same */
 	GLEXCH_WAYS
 };
 
@@ -376,6 +378,14 @@ void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region
 /* Whether peers would copy out of buf, exposed, without the system's help.  A buffer asked about often may become so. */
 int glexch_is_mapped(struct glexch *ch, void *buf, uint64_t len);
 
+/*
+ * Lets the peer PUT into buf, if peers map it; 0: they do not, or it is too long, or this process uses its share of
+ * the table.  glexch_unexpose ends that when the peer has said that it is done; until then it may be written to.
+ * glexch_revoke does where it has not: the region is gone then, and what would still come is refused.
+ */
+int glexch_accept(struct glexch *ch, void *buf, uint64_t len, struct glexch_region *region);
+void glexch_revoke(struct glexch *ch, void *buf, uint64_t len, const struct glexch_region *region);
+
 /* Memory that every peer can reach: glex_alloc.  NULL: there is none. */
 void *glexch_alloc(struct glexch *ch, uint64_t len);
 void glexch_free(struct glexch *ch, void *mem);
@@ -399,5 +409,13 @@ struct glexch_get *glexch_get(struct glexch_conn *conn, void *buf, uint64_t len,
 /* The same of what begins at byte from of the peer's buffer, whose regions are given. */
 struct glexch_get *glexch_get_part(struct glexch_conn *conn, void *buf, uint64_t len,
 				   const struct glexch_region *regions, uint64_t from, glexch_get_fn done, void *arg);
+
+/*
+ * Puts len bytes of buf into what the peer accepts, in the same way: with GLEXCH_GOT_ALL they are in place there.
+ * GLEXCH_GOT_NO_ACCESS: nothing is under way any more, and it has to be sent in another way: buf cannot be
+ * registered, or the peer's memory not be reached.
+ */
+struct glexch_get *glexch_put(struct glexch_conn *conn, void *buf, uint64_t len, const struct glexch_region *region,
+			      glexch_get_fn done, void *arg);
 
 #endif /* GLEXCH_CHAN_H */

@@ -23,7 +23,8 @@
 #define GLEXCH_START_FOREIGN 1u	    /* the same of an unexpected process */
 #define GLEXCH_FOREIGN_MAX   256u   /* so many of those have room in the MPQ at first contact */
 #define GLEXCH_LOANS	     128u   /* buffers lent at a time */
-#define GLEXCH_PIECES	     32u    /* GETs of glexch_get under way at once */
+#define GLEXCH_PLACES	     8u	    /* of those that peers lend to us, put here by them at a time */
+#define GLEXCH_PIECES	     32u    /* GETs of glexch_get, and PUTs of glexch_put, under way at once */
 #define GLEXCH_BATCH	     32	    /* MPs, and events, handled in one round */
 #define GLEXCH_NESTED_MPS    256u   /* MPs a nested round may leave undiscarded */
 #define GLEXCH_TICK_MASK     0x3ffu /* in one of so many rounds: error requests, and a few connections looked after */
@@ -171,6 +172,8 @@ enum glexch_event_type {
 	GLEXCH_EV_RETURNED = 4, /* remote: all of a loan has been fetched */
 	GLEXCH_EV_RECALL = 5,	/* remote: it cannot be; cookie_0 also numbers who says so */
 	GLEXCH_EV_ANSWER = 6,	/* remote: cookie_0 is a handle, cookie_1 has offset, number, type */
+	GLEXCH_EV_PLACE = 7,	/* remote: where to put a loan: a handle; offset, gen, number, index */
+	GLEXCH_EV_PUT = 8,	/* remote: it is there; or cookie_0 says that it cannot be */
 };
 
 /* ---- objects ------------------------------------------------------------- */
@@ -391,6 +394,9 @@ struct glexch_loan {
 	void *copy; /* which peers can reach, if they cannot reach buf */
 	struct glexch_region copy_region;
 	uint32_t borrower; /* what the peer calls it */
+	uint8_t offered;   /* it is put, if the peer asks for that */
+	uint8_t putting;   /* it is being put, or has been */
+	uint8_t put_fails; /* it cannot be: to be said */
 	uint8_t told;	   /* the peer knows of it */
 	uint8_t recalled;  /* and cannot reach it: to be answered */
 	uint8_t copied;	   /* copy is exposed */
@@ -411,6 +417,7 @@ struct glexch {
 	struct glexch_borrowed *borrowed;
 	struct glexch_borrowed *lend_asks; /* waits for an answer */
 	uint32_t lend_todo;		   /* events to be posted */
+	uint32_t placing;		   /* loans of peers that they put here */
 	uint32_t loans_out;
 	uint64_t lent;	    /* bytes of them */
 	uint32_t loan_free; /* the first */
@@ -700,6 +707,9 @@ void glexch_rndv_drop(struct glexch_conn *conn, int tell);
 struct glexch_get *glexch_get_and_tell(struct glexch_conn *conn, void *buf, uint64_t len,
 				       const struct glexch_region *regions, uint64_t from, const glex_event_t *tell,
 				       glexch_get_fn done, void *arg);
+struct glexch_get *glexch_put_and_tell(struct glexch_conn *conn, void *buf, uint64_t len,
+				       const struct glexch_region *region, const glex_event_t *tell, glexch_get_fn done,
+				       void *arg);
 
 /* ---- lend.c -------------------------------------------------------------- */
 
@@ -711,6 +721,8 @@ void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, u
 void glexch_lend_returned(struct glexch *ch, uint32_t index, uint32_t gen);
 void glexch_lend_recalled(struct glexch *ch, uint32_t index, uint64_t cookie_0);
 void glexch_lend_answered(struct glexch *ch, uint64_t handle, uint64_t cookie_1);
+void glexch_lend_place(struct glexch *ch, uint64_t handle, uint64_t cookie_1);
+void glexch_lend_was_put(struct glexch *ch, uint64_t cookie_0, uint64_t cookie_1);
 void glexch_lend_run(struct glexch *ch);
 void glexch_lend_drop(struct glexch_conn *conn, int tell);
 

@@ -19,11 +19,20 @@
  *
  * and from then on that process lends nothing.
  *
+ * What is offered, the receiver can have put, if where it belongs is mapped by peers (why: glue/glex_put.c):
+ *
+ *      LENT {..., offered} ------------------->   the header is delivered
+ *      PUTs                     <---- event ----  PLACE {handle, offset}
+ *      unexposes it, done       ------ PUT ---->  to where the user wants it, with
+ *                               ----- event --->  the event that it is there; the stream goes on
+ *
+ * If it cannot be put, an event says that instead, and it is fetched.
+ *
  * I1  A loan's generation is odd while it is in use and changes at every take and
  *     put.  An event names it, so one that comes late changes nothing.
  * I2  The last GET of a loan is posted when all others have arrived: with its event
  *     the buffer is the owner's again.
- * I3  Events never overflow: one is under way for each loan, and one answer.
+ * I3  Events never overflow: one is under way for each loan, one answer, and GLEXCH_PLACES of what is put here.
  * I4  A connection whose stream has stopped is `paused`, and `delivering` with it, so
  *     that nobody delivers anything; packets gather as if a GET of block.c were under way.
  */
@@ -31,7 +40,26 @@
 
 #include <stdlib.h>
 
-#define GLEXCH_BORROWER_MASK 0xffffffu /* its number must fit into a cookie */
+#define GLEXCH_BORROWER_MASK 0xffffffu		   /* its number must fit into a cookie */
+#define GLEXCH_OFFERED	     0x80000000u	   /* in the index that a packet tells */
+#define GLEXCH_PUT_FAILED    UINT64_C(0x100000000) /* in cookie_0 of GLEXCH_EV_PUT, above the generation */
+
+/*
+ * cookie_1 of GLEXCH_EV_PLACE, which comes with a handle in cookie_0.  Of generation and number only the
+ * last eight bits fit in: the loan is in use until what they ask for is done.
+ */
+static uint64_t glexch_place_cookie(uint32_t offset, uint32_t gen, uint32_t number, uint32_t index)
+{
+	return (uint64_t)offset << 32 | (gen & 0xff) << 24 | (number & 0xff) << 16 | index << 8 | GLEXCH_EV_PLACE;
+}
+
+_Static_assert(GLEXCH_LOANS <= 256, "an index in eight bits");
+
+/* cookie_1 of GLEXCH_EV_PUT: from the number and index of the one above. */
+static uint64_t glexch_put_cookie(uint64_t place_cookie)
+{
+	return (place_cookie & 0xffff00) | GLEXCH_EV_PUT;
+}
 
 /* What a peer lends to us. */
 struct glexch_borrowed {
@@ -44,8 +72,12 @@ struct glexch_borrowed {
 	void *buf; /* where the next n bytes go */
 	uint64_t n;
 	uint32_t id;
-	uint8_t recall;	  /* to be said */
-	uint8_t recalled; /* once, and no more */
+	struct glexch_region place; /* of buf, while it is to be put there */
+	uint8_t offered;	    /* it may be */
+	uint8_t placing;	    /* it is to be */
+	uint8_t ask;		    /* for that: to be said */
+	uint8_t recall;		    /* to be said */
+	uint8_t recalled;	    /* once, and no more */
 };
 
 /* An event for the peer, and nothing else. */
@@ -79,7 +111,7 @@ static void glexch_loan_put(struct glexch *ch, struct glexch_loan *loan)
 	if (loan->copied)
 		glexch_unexpose(ch, loan->len, &loan->copy_region);
 	glexch_free(ch, loan->copy);
-	ch->lend_todo -= loan->recalled;
+	ch->lend_todo -= loan->recalled + loan->put_fails;
 	loan->gen++; /* I1 */
 	loan->conn = NULL;
 	loan->next = ch->loan_free;
@@ -88,7 +120,7 @@ static void glexch_loan_put(struct glexch *ch, struct glexch_loan *loan)
 	ch->lent -= loan->len;
 }
 
-int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len)
+int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int offer)
 {
 	struct glexch *ch = conn->ch;
 	struct glexch_loan *loan;
@@ -111,6 +143,7 @@ int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, u
 	loan->item = item;
 	loan->buf = buf;
 	loan->len = len;
+	loan->offered = offer != 0;
 	loan->region = region;
 	item->loan = index + 1;
 	glexch_queue_now(conn, item);
@@ -125,7 +158,7 @@ void glexch_lend_describe(const struct glexch *ch, const struct glexch_item *ite
 	ref->handle = loan->region.handle;
 	ref->offset = loan->region.offset;
 	ref->len = (uint32_t)loan->len;
-	ref->index = item->loan - 1;
+	ref->index = (item->loan - 1) | (loan->offered ? GLEXCH_OFFERED : 0);
 	ref->gen = loan->gen;
 }
 
@@ -159,19 +192,72 @@ int glexch_lend_has(const struct glexch_conn *conn)
 	return 0;
 }
 
-/* Remote event: the peer has all of it. */
-void glexch_lend_returned(struct glexch *ch, uint32_t index, uint32_t gen)
+/* The peer has all of it. */
+static void glexch_loan_over(struct glexch *ch, struct glexch_loan *loan)
 {
-	struct glexch_loan *loan = glexch_loan_find(ch, index, gen);
-	struct glexch_conn *conn = loan ? loan->conn : NULL;
-	struct glexch_item *item = loan ? loan->item : NULL;
+	struct glexch_conn *conn = loan->conn;
+	struct glexch_item *item = loan->item;
 
-	if (!loan || !loan->told)
-		return;
 	glexch_loan_put(ch, loan);
 	item->done(conn, item, 0);
 	if (conn->draining && !(conn->slow & GLEXCH_SLOW_DEAD))
 		glexch_conn_drain(conn);
+}
+
+/* Remote event: it has fetched it. */
+void glexch_lend_returned(struct glexch *ch, uint32_t index, uint32_t gen)
+{
+	struct glexch_loan *loan = glexch_loan_find(ch, index, gen);
+
+	if (loan && loan->told)
+		glexch_loan_over(ch, loan);
+}
+
+/* Says that it cannot be put; if not now, in a later round. */
+static void glexch_loan_put_fails(struct glexch *ch, struct glexch_loan *loan)
+{
+	glex_ret_t ret =
+		glexch_lend_signal(loan->conn, loan->gen | GLEXCH_PUT_FAILED,
+				   glexch_put_cookie(loan->borrower << 16 | (uint32_t)(loan - ch->loans) << 8));
+
+	if (ret == GLEX_BUSY)
+		return;
+	loan->put_fails = 0;
+	ch->lend_todo--;
+	if (ret != GLEX_SUCCESS)
+		glexch_conn_fail(loan->conn, glex_error_str(ret));
+}
+
+static void glexch_loan_was_put(void *arg, enum glexch_got got)
+{
+	struct glexch_loan *loan = arg;
+	struct glexch *ch = loan->conn->ch;
+
+	if (got == GLEXCH_GOT_ALL) {
+		glexch_loan_over(ch, loan);
+	} else if (got == GLEXCH_GOT_NO_ACCESS) {
+		loan->put_fails = 1;
+		ch->lend_todo++;
+	} /* else the connection fails, which ends it */
+}
+
+/* Remote event: the peer wants to have it put. */
+void glexch_lend_place(struct glexch *ch, uint64_t handle, uint64_t cookie_1)
+{
+	uint32_t index = (uint32_t)(cookie_1 >> 8) & 0xff;
+	const struct glexch_region place = {.handle = handle, .offset = (uint32_t)(cookie_1 >> 32)};
+	struct glexch_loan *loan = index < GLEXCH_LOANS ? &ch->loans[index] : NULL;
+	glex_event_t there;
+
+	if (!loan || !(loan->gen & 1) || ((loan->gen ^ (uint32_t)(cookie_1 >> 24)) & 0xff) || !loan->told ||
+	    !loan->offered || loan->putting) /* I1 */
+		return;
+	loan->putting = 1;
+	loan->borrower = (uint32_t)(cookie_1 >> 16) & 0xff;
+	there.cookie_0 = loan->gen;
+	there.cookie_1 = glexch_put_cookie(cookie_1);
+	if (!glexch_put_and_tell(loan->conn, loan->buf, loan->len, &place, &there, glexch_loan_was_put, loan))
+		glexch_loan_was_put(loan, GLEXCH_GOT_NO_ACCESS);
 }
 
 /* Remote event: the peer cannot reach it. */
@@ -230,25 +316,64 @@ static void glexch_borrowed_unlink(struct glexch *ch, struct glexch_borrowed *b)
 	for (p = &ch->borrowed; *p != b; p = &(*p)->next)
 		;
 	*p = b->next;
-	ch->lend_todo -= b->recall;
+	ch->lend_todo -= b->recall + b->ask;
 	if (ch->lend_asks == b)
 		ch->lend_asks = NULL;
 }
 
 static void glexch_borrowed_got(void *arg, enum glexch_got got);
 
-/* Fetches what comes next to where the user has it. */
-static void glexch_borrowed_next(struct glexch_borrowed *b)
+/* Fetches it to where the user has it. */
+static void glexch_borrowed_fetch(struct glexch_borrowed *b)
 {
 	struct glexch_conn *conn = b->conn;
-	uint64_t left = b->len - b->pos;
 	glex_event_t back = {.cookie_0 = b->back_0, .cookie_1 = b->back_1};
 
-	b->n = conn->ch->ops->land ? conn->ch->ops->land(conn, left, &b->buf) : 0;
-	if (b->n && glexch_get_and_tell(conn, b->buf, b->n, &b->region, b->pos, b->n == left ? &back : NULL,
+	if (b->n && glexch_get_and_tell(conn, b->buf, b->n, &b->region, b->pos, b->pos + b->n == b->len ? &back : NULL,
 					glexch_borrowed_got, b))
 		return;
 	glexch_conn_fail(conn, "there is no memory to fetch what it lends");
+}
+
+/* Asks to have it put; if not now, in a later round. */
+static void glexch_borrowed_ask(struct glexch *ch, struct glexch_borrowed *b)
+{
+	glex_ret_t ret = glexch_lend_signal(
+		b->conn, b->place.handle,
+		glexch_place_cookie(b->place.offset, (uint32_t)b->back_0, b->id, (uint32_t)(b->back_1 >> 8)));
+
+	if (ret == GLEX_BUSY)
+		return;
+	b->ask = 0;
+	ch->lend_todo--;
+	if (ret != GLEX_SUCCESS)
+		glexch_conn_fail(b->conn, glex_error_str(ret));
+}
+
+/* Has it put, if all of it belongs to where the peer can.  0: no. */
+static int glexch_borrowed_place(struct glexch_borrowed *b)
+{
+	struct glexch *ch = b->conn->ch;
+
+	if (!b->offered || b->n != b->len || ch->placing == GLEXCH_PLACES ||
+	    !glexch_accept(ch, b->buf, b->n, &b->place))
+		return 0;
+	b->offered = 0; /* once */
+	b->placing = b->ask = 1;
+	ch->placing++;
+	ch->lend_todo++;
+	glexch_borrowed_ask(ch, b);
+	return 1;
+}
+
+/* What comes next. */
+static void glexch_borrowed_next(struct glexch_borrowed *b)
+{
+	struct glexch_conn *conn = b->conn;
+
+	b->n = conn->ch->ops->land ? conn->ch->ops->land(conn, b->len - b->pos, &b->buf) : 0;
+	if (!glexch_borrowed_place(b))
+		glexch_borrowed_fetch(b);
 }
 
 /* All of it is there: the stream goes on. */
@@ -260,7 +385,7 @@ static void glexch_borrowed_end(struct glexch_conn *conn)
 }
 
 /* What was fetched is the user's. */
-static void glexch_borrowed_hand_over(struct glexch_borrowed *b)
+static void glexch_borrowed_hand_over(struct glexch_borrowed *b, int put)
 {
 	struct glexch_conn *conn = b->conn;
 	uint64_t n = b->n;
@@ -274,7 +399,7 @@ static void glexch_borrowed_hand_over(struct glexch_borrowed *b)
 		glexch_borrowed_unlink(conn->ch, b);
 		free(b);
 	}
-	conn->ch->ops->landed(conn, buf, n);
+	conn->ch->ops->landed(conn, buf, n, put);
 	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
 		return; /* b is gone */
 	if (all)
@@ -289,15 +414,34 @@ static void glexch_borrowed_got(void *arg, enum glexch_got got)
 	struct glexch_conn *conn = b->conn;
 
 	if (got == GLEXCH_GOT_ALL) {
-		glexch_borrowed_hand_over(b);
+		glexch_borrowed_hand_over(b, 0);
 	} else if (got == GLEXCH_GOT_NO_ACCESS && !b->recalled) {
 		b->n = 0;
 		b->recall = b->recalled = 1;
 		conn->ch->lend_todo++;
-		conn->ch->ops->landed(conn, b->buf, 0);
+		conn->ch->ops->landed(conn, b->buf, 0, 0);
 	} else { /* nothing, if that is why we are here */
 		glexch_conn_fail(conn, "what it lends cannot be fetched");
 	}
+}
+
+/* Remote event: it was put, or cannot be. */
+void glexch_lend_was_put(struct glexch *ch, uint64_t cookie_0, uint64_t cookie_1)
+{
+	struct glexch_borrowed *b = ch->borrowed;
+
+	while (b && (!b->placing || b->ask || (uint32_t)b->back_0 != (uint32_t)cookie_0 ||
+		     glexch_put_cookie(glexch_place_cookie(0, 0, b->id, (uint32_t)(b->back_1 >> 8))) != cookie_1))
+		b = b->next;
+	if (!b)
+		return;
+	glexch_unexpose(ch, b->n, &b->place);
+	b->placing = 0;
+	ch->placing--;
+	if (cookie_0 & GLEXCH_PUT_FAILED)
+		glexch_borrowed_fetch(b);
+	else
+		glexch_borrowed_hand_over(b, 1);
 }
 
 /* Its packet is the next in the stream. */
@@ -315,7 +459,8 @@ void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, u
 	b->region.offset = ref->offset;
 	b->len = ref->len;
 	b->back_0 = ref->gen;
-	b->back_1 = (uint64_t)ref->index << 8 | GLEXCH_EV_RETURNED;
+	b->back_1 = (uint64_t)(ref->index & ~GLEXCH_OFFERED) << 8 | GLEXCH_EV_RETURNED;
+	b->offered = (ref->index & GLEXCH_OFFERED) != 0;
 	b->id = ++ch->lend_id & GLEXCH_BORROWER_MASK;
 	b->next = ch->borrowed;
 	ch->borrowed = b;
@@ -365,13 +510,18 @@ void glexch_lend_run(struct glexch *ch)
 	struct glexch_borrowed *b = ch->borrowed;
 	uint32_t i;
 
-	while (b && !b->recall)
+	while (b && !b->recall && !b->ask)
 		b = b->next;
-	if (b)
-		glexch_borrowed_recall(ch, b); /* another in the next round */
-	for (i = 0; i < GLEXCH_LOANS; i++)
+	if (b && b->ask)
+		glexch_borrowed_ask(ch, b); /* another in the next round */
+	else if (b)
+		glexch_borrowed_recall(ch, b); /* likewise */
+	for (i = 0; i < GLEXCH_LOANS; i++) {
 		if (ch->loans[i].recalled && ch->loans[i].conn)
 			glexch_loan_answer(ch, &ch->loans[i]);
+		if (ch->loans[i].put_fails && ch->loans[i].conn)
+			glexch_loan_put_fails(ch, &ch->loans[i]);
+	}
 }
 
 /* The connection ends: before its queue is dropped, and after its GETs. */
@@ -397,7 +547,11 @@ void glexch_lend_drop(struct glexch_conn *conn, int tell)
 	if (!conn->paused || !b)
 		return;
 	glexch_borrowed_unlink(ch, b);
+	if (b->placing) {
+		glexch_revoke(ch, b->buf, b->n, &b->place);
+		ch->placing--;
+	}
 	if (b->n)
-		ch->ops->landed(conn, b->buf, 0);
+		ch->ops->landed(conn, b->buf, 0, 0);
 	free(b);
 }

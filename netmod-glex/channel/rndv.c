@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rndv.c - zero copy: the receiver GETs out of the sender's buffer into its own.
+ * rndv.c - zero copy: the receiver GETs out of the sender's buffer into its own, or
+ * the sender PUTs into the receiver's.
  *
  * A buffer is exposed in parts of GLEXCH_REGION_BYTES, each with its region of
  * the registration cache, because an offset has 32 bits.  A get walks through them; each region is cut
@@ -44,6 +45,7 @@ struct glexch_get {
 	struct glex_rcache_region local; /* of the part pos is in */
 	int open;			 /* local is held */
 	uint32_t under_way;		 /* pieces */
+	int puts;			 /* the other way: from buf */
 	enum glexch_got failed;
 	int refused;	   /* as by a full memory table: asked again now and then */
 	const char *why;   /* the peer is lost, if the channel knows no better */
@@ -101,6 +103,25 @@ void glexch_rndv_close(struct glexch *ch)
 	ch->rc = NULL;
 }
 
+/* Whether so many more may be exposed.  I2; a single buffer may be of any length. */
+static int glexch_may_expose(struct glexch *ch, uint32_t n, int wanted)
+{
+	uint32_t most = wanted ? 2 * ch->exposed_max : ch->exposed_max;
+
+	if (!ch->exposed || ch->exposed + n <= most)
+		return 1;
+	ch->stats.expose_refused++;
+	return 0;
+}
+
+static void glexch_show(struct glexch *ch, const struct glex_rcache_region *got, struct glexch_region *region)
+{
+	region->handle = got->mh.v;
+	region->offset = got->offset;
+	region->slot = got->slot;
+	ch->exposed++;
+}
+
 static void glexch_hide(struct glexch *ch, const struct glexch_region *region)
 {
 	struct glex_rcache_region held = {.mh = {.v = region->handle}, .offset = region->offset, .slot = region->slot};
@@ -112,12 +133,9 @@ static void glexch_hide(struct glexch *ch, const struct glexch_region *region)
 glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, struct glexch_region *regions)
 {
 	uint32_t i, n = glexch_region_count(len);
-	uint32_t most = wanted ? 2 * ch->exposed_max : ch->exposed_max;
 
-	if (ch->exposed && ch->exposed + n > most) { /* I2; a single buffer may be of any length */
-		ch->stats.expose_refused++;
+	if (!glexch_may_expose(ch, n, wanted))
 		return GLEX_BUSY;
-	}
 	for (i = 0; i < n; i++) {
 		uint64_t start = i * GLEXCH_REGION_BYTES;
 		struct glex_rcache_region got;
@@ -129,12 +147,30 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted,
 			ch->stats.expose_refused += ret == GLEX_NO_MEM_RESOURCE;
 			return ret;
 		}
-		regions[i].handle = got.mh.v;
-		regions[i].offset = got.offset;
-		regions[i].slot = got.slot;
-		ch->exposed++;
+		glexch_show(ch, &got, &regions[i]);
 	}
 	return GLEX_SUCCESS;
+}
+
+int glexch_accept(struct glexch *ch, void *buf, uint64_t len, struct glexch_region *region)
+{
+	struct glex_rcache_region got;
+
+	if (len > GLEXCH_REGION_BYTES || !glexch_may_expose(ch, 1, 1) ||
+	    glex_rcache_get(ch->rc, buf, len, GLEX_MEM_READ | GLEX_MEM_WRITE, &got) != GLEX_SUCCESS)
+		return 0;
+	if (!got.mapped) {
+		glex_rcache_put(ch->rc, &got);
+		return 0;
+	}
+	glexch_show(ch, &got, region);
+	return 1;
+}
+
+void glexch_revoke(struct glexch *ch, void *buf, uint64_t len, const struct glexch_region *region)
+{
+	glexch_hide(ch, region);
+	glex_mem_invalidate(buf, len); /* else the cache would keep it registered */
 }
 
 int glexch_is_mapped(struct glexch *ch, void *buf, uint64_t len)
@@ -222,7 +258,9 @@ static uint32_t glexch_get_place(struct glexch *ch, struct glexch_get *get, uint
 		req->local_offset = get->local.offset + (uint32_t)(get->pos % GLEXCH_REGION_BYTES);
 		return (uint32_t)(n < ch->max_rdma ? n : ch->max_rdma);
 	}
-	if (!get->refused)
+	if (get->refused && get->puts)
+		get->failed = GLEXCH_GOT_NO_ACCESS;
+	if (!get->refused || get->puts)
 		return 0;
 	piece->block = glexch_piece_block(ch);
 	if (piece->block == GLEXCH_NONE)
@@ -266,7 +304,7 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	remote = &get->regions[at / GLEXCH_REGION_BYTES];
 	req.rmt_mh.v = remote->handle;
 	req.rmt_offset = remote->offset + (uint32_t)in_remote;
-	req.type = GLEX_RDMA_TYPE_GET;
+	req.type = get->puts ? GLEX_RDMA_TYPE_PUT : GLEX_RDMA_TYPE_GET;
 	req.local_evt.cookie_0 = ++ch->pieces[slot].gen; /* I1 */
 	req.local_evt.cookie_1 = (uint64_t)slot << 8 | GLEXCH_EV_PIECE;
 	req.rmt_key = get->conn->key;
@@ -308,14 +346,13 @@ struct glexch_get *glexch_get_part(struct glexch_conn *conn, void *buf, uint64_t
 	return glexch_get_and_tell(conn, buf, len, regions, from, NULL, done, arg);
 }
 
-/* tell: an event for the peer, when all of it has arrived; or NULL. */
-struct glexch_get *glexch_get_and_tell(struct glexch_conn *conn, void *buf, uint64_t len,
-				       const struct glexch_region *regions, uint64_t from, const glex_event_t *tell,
-				       glexch_get_fn done, void *arg)
+/* One that is begun next. */
+static struct glexch_get *glexch_get_new(struct glexch_conn *conn, void *buf, uint64_t len,
+					 const struct glexch_region *regions, uint64_t from, glexch_get_fn done,
+					 void *arg)
 {
 	const struct glexch_region *first = regions + from / GLEXCH_REGION_BYTES;
 	uint32_t n = glexch_region_count(from % GLEXCH_REGION_BYTES + len);
-	struct glexch *ch = conn->ch;
 	struct glexch_get **p, *get = malloc(sizeof(*get) + n * sizeof(*regions));
 
 	if (!get)
@@ -328,14 +365,49 @@ struct glexch_get *glexch_get_and_tell(struct glexch_conn *conn, void *buf, uint
 	get->len = len;
 	get->done = done;
 	get->arg = arg;
-	if (tell)
-		get->tell = *tell;
 	get->failed = conn->slow & GLEXCH_SLOW_FAILED ? GLEXCH_GOT_LOST_PEER : GLEXCH_GOT_ALL;
-	for (p = &ch->gets; *p; p = &(*p)->next)
+	for (p = &conn->ch->gets; *p; p = &(*p)->next)
 		;
 	*p = get;
-	glexch_count(ch, GLEXCH_WAY_GET, len);
-	glexch_get_push(ch, get, GLEXCH_POSTS_MAX);
+	return get;
+}
+
+/* tell: an event for the peer, when all of it has arrived; or NULL. */
+struct glexch_get *glexch_get_and_tell(struct glexch_conn *conn, void *buf, uint64_t len,
+				       const struct glexch_region *regions, uint64_t from, const glex_event_t *tell,
+				       glexch_get_fn done, void *arg)
+{
+	struct glexch_get *get = glexch_get_new(conn, buf, len, regions, from, done, arg);
+
+	if (!get)
+		return NULL;
+	if (tell)
+		get->tell = *tell;
+	glexch_count(conn->ch, GLEXCH_WAY_GET, len);
+	glexch_get_push(conn->ch, get, GLEXCH_POSTS_MAX);
+	return get;
+}
+
+struct glexch_get *glexch_put(struct glexch_conn *conn, void *buf, uint64_t len, const struct glexch_region *region,
+			      glexch_get_fn done, void *arg)
+{
+	return glexch_put_and_tell(conn, buf, len, region, NULL, done, arg);
+}
+
+/* tell: as above. */
+struct glexch_get *glexch_put_and_tell(struct glexch_conn *conn, void *buf, uint64_t len,
+				       const struct glexch_region *region, const glex_event_t *tell, glexch_get_fn done,
+				       void *arg)
+{
+	struct glexch_get *get = glexch_get_new(conn, buf, len, region, 0, done, arg);
+
+	if (!get)
+		return NULL;
+	get->puts = 1;
+	if (tell)
+		get->tell = *tell;
+	glexch_count(conn->ch, GLEXCH_WAY_PUT, len);
+	glexch_get_push(conn->ch, get, GLEXCH_POSTS_MAX);
 	return get;
 }
 

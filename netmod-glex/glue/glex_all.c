@@ -30,6 +30,7 @@
 #include "glex_held.c"
 #include "glex_poll.c"
 #include "glex_lmt.c"
+#include "glex_put.c"
 #include "glex_pipe.c"
 #include "glex_stats.c"
 #include "glex_coll_op.c"

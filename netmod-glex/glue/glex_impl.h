@@ -120,6 +120,7 @@ struct MPID_nem_glex {
 	struct MPID_nem_glex_lmt *lmt_waiting;	   /* sends that found the memory table full */
 	struct MPID_nem_glex_fetch *fetch_waiting; /* receives that found no chunk free */
 	int unreachable;			   /* peers cannot reach private memory here: glex_lmt.c */
+	const void *waited_for;			   /* buffer of a send that CH3 is to do next: glex_put.c */
 	struct MPID_nem_glex_pool pool;
 	struct MPID_nem_glex_wait *waits;	  /* I4 */
 	struct MPID_nem_glex_place *places;	  /* of the own group's ranks, since somebody has died */
@@ -171,14 +172,20 @@ struct MPID_nem_glex_wait {
 
 /* What a sender tells in its RTS; regions follow. */
 struct MPID_nem_glex_cookie {
-	uint64_t len;
+	uint64_t len : 63;
+	uint64_t offer : 1;		/* it would put it in place: glex_put.c */
 	struct glexch_region regions[]; /* all of them, or none: to be asked for with a CTS */
 };
 
 /* What a receiver tells in its CTS. */
 struct MPID_nem_glex_want {
 	uint32_t chunk; /* bytes that it takes in one piece, if the sender packs */
-	uint32_t copy;	/* it cannot reach the sender's buffer */
+	enum MPID_nem_glex_how {
+		MPID_NEM_GLEX_WANT_HANDLES, /* or pieces */
+		MPID_NEM_GLEX_WANT_COPY,    /* it cannot reach the sender's buffer */
+		MPID_NEM_GLEX_WANT_PUT,	    /* to place */
+	} how;
+	struct glexch_region place;
 };
 
 /* The sender's side of a rendezvous. */
@@ -221,8 +228,12 @@ struct MPID_nem_glex_fetch {
 	uint8_t failed;			     /* enum glexch_got */
 	uint8_t vain;			     /* it has an error, and nothing is fetched any more */
 	uint8_t over;
-	uint8_t scraps; /* bytes of a basic type whose rest comes with the next piece: */
-	uint8_t scrap[MPID_NEM_GLEX_SCRAP];
+	uint8_t accepted; /* the sender is to put it to want.place */
+	uint8_t scraps;	  /* bytes of a basic type whose rest comes with the next piece: */
+	union {
+		uint8_t scrap[MPID_NEM_GLEX_SCRAP];
+		struct MPID_nem_glex_want want; /* what is asked for, before any piece has come */
+	};
 };
 
 typedef struct {
@@ -332,7 +343,7 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov);
 int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data);
 uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p);
-void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n);
+void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n, int put);
 void *MPID_nem_glex_room(struct glexch_conn *conn, size_t len);
 void MPID_nem_glex_filled(struct glexch_conn *conn, size_t len);
 
@@ -362,7 +373,8 @@ void MPID_nem_glex_stats_print(void);
 /* ---- glex_lmt.c ---------------------------------------------------------- */
 
 void *MPID_nem_glex_contig(MPIR_Request *req, intptr_t *size_p);
-int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy);
+void MPID_nem_glex_lmt_tell(struct MPID_nem_glex_lmt *lmt);
+int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, enum MPID_nem_glex_how how);
 int MPID_nem_glex_lmt_initiate(MPIDI_VC_t *vc, MPIDI_CH3_Pkt_t *rts_pkt, MPIR_Request *req);
 void MPID_nem_glex_lmt_offer(MPIR_Request *sreq);
 void MPID_nem_glex_lmt_offered(MPIDI_VC_t *vc, MPIR_Request *sreq);
@@ -373,6 +385,18 @@ int MPID_nem_glex_lmt_done_send(MPIDI_VC_t *vc, MPIR_Request *req);
 int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req);
 void MPID_nem_glex_lmt_retry(void);
 void MPID_nem_glex_lmt_release(MPIR_Request *req);
+
+/* ---- glex_put.c -------------------------------------------------------- */
+
+void MPID_nem_glex_copied_from(const void *buf, const struct glexch_conn *from);
+void MPID_nem_glex_copied_by_others(const void *buf);
+void MPID_nem_glex_waits(const void *buf);
+int MPID_nem_glex_offers(const struct glexch_conn *conn, const void *buf, size_t len);
+void MPID_nem_glex_offered_in_vain(const void *buf);
+int MPID_nem_glex_put(struct MPID_nem_glex_lmt *lmt, const struct glexch_region *region);
+int MPID_nem_glex_accepts(MPIDI_VC_t *vc, MPIR_Request *req, const struct MPID_nem_glex_cookie *cookie);
+int MPID_nem_glex_accepted_over(struct MPID_nem_glex_fetch *fetch);
+void MPID_nem_glex_accepted_no_more(struct MPID_nem_glex_fetch *fetch);
 
 /* ---- glex_pipe.c --------------------------------------------------------- */
 

@@ -8,6 +8,8 @@
  *                            <--- GETs ---------- the data belongs: into the user's buffer, the
  *      complete              <--- event --------- window, the origin's buffer; the stream goes on
  *
+ * (or, of a message that goes back out of the buffer it came into, has it put there: glex_put.c).
+ *
  * Near is what the peer maps: there one copy takes half as long as two, and no call of the system is needed.
  * Private memory becomes so if it is used often (promote.c).  A buffer's first sends are only counted, since to
  * register it costs more than they do; then it is looked up for each.  Nobody who receives has to be
@@ -126,8 +128,9 @@ int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struc
 	uint64_t *number = one_sided ? MPID_nem_glex.stats.lent : MPID_nem_glex.stats.near;
 	uint64_t *bytes = one_sided ? &MPID_nem_glex.stats.lent_bytes : &MPID_nem_glex.stats.near_bytes;
 	size_t len = data->iov_len;
+	int offer = !one_sided && MPID_nem_glex_offers(conn, data->iov_base, len);
 
-	if (!glexch_lend(conn, &MPID_nem_glex_req(sreq)->send.item, data->iov_base, len))
+	if (!glexch_lend(conn, &MPID_nem_glex_req(sreq)->send.item, data->iov_base, len, offer))
 		return 0;
 	number[glexch_size_class(len)]++;
 	*bytes += len;
@@ -196,7 +199,7 @@ static int MPID_nem_glex_came(MPIDI_VC_t *vc, uint64_t n)
 	return mpi_errno;
 }
 
-void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n)
+void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n, int put)
 {
 	MPIDI_VC_t *vc = glexch_conn_user(conn);
 	struct MPID_nem_glex_chunk *chunk = MPID_nem_glex_vc(vc)->lent;
@@ -205,8 +208,13 @@ void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n)
 	MPID_nem_glex.fed += n; /* of one-sided data too: a look too early does no harm */
 	if (n && chunk)
 		MPID_nem_glex_note(MPID_nem_handle_pkt(vc, buf, (intptr_t)n));
-	else if (n)
+	else if (n) {
+		if (put)
+			MPID_nem_glex_copied_by_others(buf);
+		else
+			MPID_nem_glex_copied_from(buf, conn);
 		MPID_nem_glex_note(MPID_nem_glex_came(vc, n));
+	}
 	if (chunk)
 		MPID_nem_glex_chunk_return(chunk);
 }

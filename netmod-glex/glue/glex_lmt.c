@@ -24,6 +24,7 @@
  *      complete
  *
  * Data that is not contiguous goes through chunks, on the side where it is not: glex_pipe.c.
+ * A message that goes back out of the buffer it came into is put by its sender: glex_put.c.
  *
  * Where the system lets no process reach another's private memory (containers
  * that forbid cross-memory attach), the first GET ends so.  The receiver says
@@ -127,6 +128,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		lmt->cookie = MPL_malloc(MPID_nem_glex_cookie_size(count), MPL_MEM_BUFFER);
 	MPIR_ERR_CHKANDJUMP(!lmt->cookie, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	lmt->cookie->len = size;
+	lmt->cookie->offer = 0;
 	if (!MPID_nem_glex.zero_copy) { /* the CTS will have it streamed */
 		lmt->never = 1;
 		goto fn_exit;
@@ -138,6 +140,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		MPID_nem_glex_pipe_whole(lmt);
 		goto fn_exit;
 	}
+	lmt->cookie->offer = MPID_nem_glex_offers(MPID_nem_glex_vc(vc)->conn, lmt->buf, size);
 	mpi_errno = MPID_nem_glex_lmt_expose(lmt, count > MPID_NEM_GLEX_LATE_MAX);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:
@@ -219,6 +222,7 @@ void MPID_nem_glex_lmt_offered(MPIDI_VC_t *vc, MPIR_Request *sreq)
 	size = MPID_nem_glex_lmt_begin(vc, sreq, lmt);
 	lmt->cookie = &lmt->small.head;
 	lmt->cookie->len = size;
+	lmt->cookie->offer = 0;
 	lmt->never = !MPID_nem_glex.zero_copy;
 	lmt->pipe = MPID_nem_glex.zero_copy && (!lmt->buf || MPID_nem_glex.unreachable);
 	MPID_nem_glex.stats.packed += lmt->pipe && !lmt->buf;
@@ -270,7 +274,7 @@ static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 
 	if (lmt->pipe)
 		return MPID_nem_glex_lmt_pipe(lmt);
-	if (MPID_nem_glex.zero_copy && glexch_region_count(lmt->cookie->len) <= MPID_NEM_GLEX_LATE_MAX) {
+	if (!lmt->count && MPID_nem_glex.zero_copy && glexch_region_count(lmt->cookie->len) <= MPID_NEM_GLEX_LATE_MAX) {
 		mpi_errno = MPID_nem_glex_lmt_expose(lmt, 1);
 		if (mpi_errno == MPI_SUCCESS && !lmt->count && !lmt->never)
 			return 0;
@@ -284,28 +288,41 @@ static int MPID_nem_glex_lmt_late(struct MPID_nem_glex_lmt *lmt)
 	return 1;
 }
 
-/* CTS: the receiver of an RTS asks for handles, or for pieces. */
-int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie)
+/* The receiver waits for handles, or for pieces. */
+void MPID_nem_glex_lmt_tell(struct MPID_nem_glex_lmt *lmt)
 {
-	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_lmt **p, *lmt = &MPID_nem_glex_req(req)->lmt;
-	struct MPID_nem_glex_want want = {0};
+	struct MPID_nem_glex_lmt **p;
 
-	if (r_cookie.iov_len == sizeof(want))
-		memcpy(&want, r_cookie.iov_base, sizeof(want));
-	MPIR_ERR_CHKANDJUMP1(!want.chunk, mpi_errno, MPI_ERR_INTERN, "**fail", "%s", "a CTS without a length");
-	lmt->piece = want.chunk < MPID_nem_glex.pool.size ? want.chunk : MPID_nem_glex.pool.size;
-	if (want.copy) {
-		MPID_nem_glex.unreachable = 1;
-		MPID_nem_glex.stats.copied += !lmt->pipe;
-		MPID_nem_glex_lmt_hide(lmt);
-		lmt->pipe = 1;
-	}
 	lmt->next = NULL;
 	for (p = &MPID_nem_glex.lmt_waiting; *p; p = &(*p)->next)
 		;
 	*p = lmt;
 	MPID_nem_glex_lmt_retry();
+}
+
+/* CTS: the receiver of an RTS asks for handles or pieces, or that it be put. */
+int MPID_nem_glex_lmt_start_send(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec r_cookie)
+{
+	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_lmt *lmt = &MPID_nem_glex_req(req)->lmt;
+	struct MPID_nem_glex_want want = {0};
+
+	if (r_cookie.iov_len == sizeof(want))
+		memcpy(&want, r_cookie.iov_base, sizeof(want));
+	MPIR_ERR_CHKANDJUMP1(!want.chunk || (want.how == MPID_NEM_GLEX_WANT_PUT && !lmt->cookie->offer), mpi_errno,
+			     MPI_ERR_INTERN, "**fail", "%s", "a CTS that is no answer to its RTS");
+	lmt->piece = want.chunk < MPID_nem_glex.pool.size ? want.chunk : MPID_nem_glex.pool.size;
+	if (want.how == MPID_NEM_GLEX_WANT_PUT && MPID_nem_glex_put(lmt, &want.place))
+		goto fn_exit;
+	if (lmt->cookie->offer)
+		MPID_nem_glex_offered_in_vain(lmt->buf);
+	if (want.how == MPID_NEM_GLEX_WANT_COPY) {
+		MPID_nem_glex.unreachable = 1;
+		MPID_nem_glex.stats.copied += !lmt->pipe;
+		MPID_nem_glex_lmt_hide(lmt);
+		lmt->pipe = 1;
+	}
+	MPID_nem_glex_lmt_tell(lmt);
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -378,15 +395,17 @@ fn_fail:
 	goto fn_exit;
 }
 
-/* CTS: where it is, or that it shall come. */
-int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, int copy)
+/* CTS: where it is, or how it shall come. */
+int MPID_nem_glex_ask(MPIDI_VC_t *vc, MPIR_Request *req, enum MPID_nem_glex_how how)
 {
 	int mpi_errno = MPI_SUCCESS;
-	static struct MPID_nem_glex_want wants[2]; /* sent by reference */
+	struct MPID_nem_glex_want *want = &MPID_nem_glex_req(req)->fetch.want; /* sent by reference */
 
-	wants[copy].chunk = MPID_nem_glex.pool.size;
-	wants[copy].copy = copy;
-	MPID_nem_lmt_send_CTS(vc, req, &wants[copy], sizeof(wants[copy]));
+	if (how != MPID_NEM_GLEX_WANT_PUT)
+		memset(want, 0, sizeof(*want));
+	want->chunk = MPID_nem_glex.pool.size;
+	want->how = how;
+	MPID_nem_lmt_send_CTS(vc, req, want, sizeof(*want));
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -399,18 +418,19 @@ int MPID_nem_glex_lmt_start_recv(MPIDI_VC_t *vc, MPIR_Request *req, struct iovec
 	struct MPID_nem_glex_fetch *fetch = &MPID_nem_glex_req(req)->fetch;
 	struct MPID_nem_glex_cookie *cookie;
 	uint32_t count;
-	int mpi_errno = MPID_nem_glex_cookie_read(req, &s_cookie, &cookie, &count);
+	int accepted, mpi_errno = MPID_nem_glex_cookie_read(req, &s_cookie, &cookie, &count);
 
 	MPIR_ERR_CHECK(mpi_errno);
 	memset(fetch, 0, sizeof(*fetch));
 	fetch->req = req;
 	fetch->vc = vc;
 	MPID_nem_glex_await(vc, req, MPID_NEM_GLEX_FETCH);
-	if (count || req->ch.lmt_data_sz == 0)
+	accepted = MPID_nem_glex_accepts(vc, req, cookie);
+	if (!accepted && (count || req->ch.lmt_data_sz == 0))
 		return MPID_nem_glex_fetch(vc, req, cookie);
 	req->dev.recv_data_sz = cookie->len; /* it may come as a stream */
 	MPL_free(cookie);
-	mpi_errno = MPID_nem_glex_ask(vc, req, 0);
+	mpi_errno = MPID_nem_glex_ask(vc, req, accepted ? MPID_NEM_GLEX_WANT_PUT : MPID_NEM_GLEX_WANT_HANDLES);
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -424,6 +444,7 @@ int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct io
 	uint32_t count;
 	int mpi_errno = MPID_nem_glex_cookie_read(req, &s_cookie, &cookie, &count);
 
+	(void)MPID_nem_glex_accepted_over(&MPID_nem_glex_req(req)->fetch);
 	if (mpi_errno == MPI_SUCCESS && !count) {
 		MPL_free(cookie);
 		MPIR_ERR_SET1(mpi_errno, MPI_ERR_INTERN, "**fail", "%s", "a rendezvous cookie contradicts itself");
@@ -431,11 +452,15 @@ int MPID_nem_glex_lmt_handle_cookie(MPIDI_VC_t *vc, MPIR_Request *req, struct io
 	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_fetch(vc, req, cookie) : mpi_errno;
 }
 
-/* A DONE from the sender is not part of this protocol. */
+/* DONE: the sender has put everything in place. */
 int MPID_nem_glex_lmt_done_recv(MPIDI_VC_t *vc, MPIR_Request *req)
 {
 	int mpi_errno = MPI_SUCCESS;
+	MPID_nem_glex_req_t *area = MPID_nem_glex_req(req);
 
-	MPIR_ERR_SET1(mpi_errno, MPI_ERR_INTERN, "**fail", "%s", "a rendezvous ended by its sender");
+	if (area->wait.role == MPID_NEM_GLEX_FETCH && MPID_nem_glex_accepted_over(&area->fetch))
+		return MPID_Request_complete(req);
+	MPIR_ERR_SET1(mpi_errno, MPI_ERR_INTERN, "**fail", "%s",
+		      "a rendezvous was ended by its sender, who was not to put it");
 	return mpi_errno;
 }

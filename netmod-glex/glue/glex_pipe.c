@@ -500,6 +500,7 @@ void MPID_nem_glex_fetch_release(MPIR_Request *req)
 
 	MPID_nem_glex_fetch_wait_no_more(fetch);
 	MPID_nem_glex_fetch_clear(fetch);
+	MPID_nem_glex_accepted_no_more(fetch);
 	fetch->over = 1;
 }
 
@@ -613,7 +614,7 @@ static void MPID_nem_glex_fetch_failed(struct MPID_nem_glex_fetch *fetch)
 	if (fetch->failed == GLEXCH_GOT_NO_ACCESS) {
 		fetch->failed = GLEXCH_GOT_ALL;
 		fetch->again = 1;
-		MPID_nem_glex_note(MPID_nem_glex_ask(fetch->vc, req, 1));
+		MPID_nem_glex_note(MPID_nem_glex_ask(fetch->vc, req, MPID_NEM_GLEX_WANT_COPY));
 		return;
 	}
 	req->status.MPI_ERROR = MPID_nem_glex_comm_error(fetch->vc);
@@ -625,6 +626,8 @@ static int MPID_nem_glex_fetch_done(struct MPID_nem_glex_fetch *fetch)
 	int mpi_errno = MPI_SUCCESS;
 	MPIR_Request *req = fetch->req;
 
+	if (fetch->buf && fetch->cookie)
+		MPID_nem_glex_copied_from(fetch->buf, MPID_nem_glex_vc(fetch->vc)->conn);
 	MPID_nem_lmt_send_DONE(fetch->vc, req);
 	if (!fetch->over) /* I4 */
 		mpi_errno = MPID_Request_complete(req);

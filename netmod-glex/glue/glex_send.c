@@ -338,8 +338,10 @@ int MPIDI_GLEX_send(MPIDI_VC_t *vc, const void *buf, intptr_t len, int tag, MPIR
 	glexch_expect(conn);
 	if (len <= MPIDI_EAGER_SHORT_SIZE)
 		return MPID_nem_glex_try_brief(conn, buf, len, tag, comm, context_offset);
-	return MPID_nem_glex_goes_at_once(vc, comm, len) &&
-	       MPID_nem_glex_try_eager(conn, buf, len, tag, comm, context_offset, MPI_REQUEST_NULL);
+	if (MPID_nem_glex_goes_at_once(vc, comm, len))
+		return MPID_nem_glex_try_eager(conn, buf, len, tag, comm, context_offset, MPI_REQUEST_NULL);
+	MPID_nem_glex_waits(buf);
+	return 0;
 }
 
 /* The request of a send that has ended: with what a cancel needs, which asks the peer to forget the message. */

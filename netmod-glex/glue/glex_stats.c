@@ -54,7 +54,7 @@ static void MPID_nem_glex_row(struct MPID_nem_glex_text *text, const char *name,
 static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 {
 	static const char *const ways[GLEXCH_WAYS] = {"in mini-packets", "in shared blocks", "by immediate PUT",
-						      "by PUT", "fetched, no copy"};
+						      "by PUT",		 "fetched, no copy", "put, no copy"};
 	const struct MPID_nem_glex_stats *mpi = &MPID_nem_glex.stats;
 	const struct glexch_stats *st = glexch_stats(MPID_nem_glex.ch);
 	struct glex_ep_attr ep;
@@ -172,6 +172,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_er_put_bytes", CHANNEL(bytes[GLEXCH_WAY_ER_PUT]), "bytes sent by them"},
 	{"glex_gets", SUM_OF_CHANNEL(sent[GLEXCH_WAY_GET]), "messages fetched without a copy"},
 	{"glex_get_bytes", CHANNEL(bytes[GLEXCH_WAY_GET]), "their bytes"},
+	{"glex_puts", SUM_OF_CHANNEL(sent[GLEXCH_WAY_PUT]), "messages put into their receives by the sender"},
+	{"glex_put_bytes", CHANNEL(bytes[GLEXCH_WAY_PUT]), "their bytes"},
 	{"glex_peers", CHANNEL(peers), "connections opened"},
 	{"glex_credit_waits", CHANNEL(credit_waits), "packets that waited for a credit"},
 	{"glex_room_waits", CHANNEL(room_waits), "packets that waited for a block or the NIC's queue"},
@@ -196,6 +198,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	 "immediate PUTs into exclusive rings" CLASSES},
 	{"glex_er_puts_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_ER_PUT]), "PUTs into exclusive rings" CLASSES},
 	{"glex_gets_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_GET]), "messages fetched without a copy" CLASSES},
+	{"glex_puts_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_PUT]),
+	 "messages put into their receives by the sender" CLASSES},
 };
 
 static void MPID_nem_glex_pvar_read(void *addr, void *obj, int count, void *buf)

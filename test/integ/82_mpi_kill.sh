@@ -12,6 +12,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 . "$src/test/lib/mpi.sh"
 need_mpi
 compile_mpi soak "$src/test/mpi/soak.c"
+compile_mpi echo "$src/test/mpi/echo.c"
 compile_mpi last_words "$src/test/mpi/last_words.c"
 export GLEX_JOB=$story-$$ # so that its glexd can be found
 kills=${GLEX_TEST_KILLS:-5}
@@ -20,10 +21,10 @@ unset GLEX_TEST_KILLS GLEX_TEST_SEED # libglex warns of names it does not know
 
 # The ranks of the job, a pid a line.
 ranks() {
-	find /proc -maxdepth 2 -name exe -lname "$work/bin/soak" 2>/dev/null | cut -d / -f 3
+	find /proc -maxdepth 2 -name exe -lname "$work/bin/${busy%% *}" 2>/dev/null | cut -d / -f 3
 }
 
-all_ranks() { [ "$(ranks | wc -l)" -ge 4 ]; }
+all_ranks() { [ "$(ranks | wc -l)" -ge "$np" ]; }
 no_rank() { [ -z "$(ranks)" ]; }
 some_glexd() { [ -n "$(glexds)" ]; }
 
@@ -57,7 +58,8 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 kill_one() {
 	local what="kill $1: $2" job at_least=0
 	shift 2
-	timeout -s KILL 60 "$GLEX_PREFIX/bin/mpiexec" "$@" -n 4 "$work/bin/soak" 40 "$RANDOM" >"$work/out" 2>&1 </dev/null &
+	# shellcheck disable=SC2086 # its arguments
+	timeout -s KILL 60 "$GLEX_PREFIX/bin/mpiexec" "$@" -n "$np" "$work/bin/"$busy >"$work/out" 2>&1 </dev/null &
 	job=$!
 	# Without a cleanup mpiexec lets the others wait in MPI_Init for one that died there.
 	[ $# = 0 ] || at_least=400
@@ -89,6 +91,8 @@ victims=(rank glexd rank)
 channels=(sr er auto)
 for ((i = 0; i < kills && ${#bad} == 0; i++)); do
 	export GLEX_MPI_CHANNEL=${channels[i / 2 % 3]} GLEX_REORDER=$(((i % 4 == 3) * 16))
+	np=4 busy="soak 40 $RANDOM"
+	[ $((i % 5)) -lt 3 ] || np=2 busy="echo 0 100000" # no more than processors: senders put what goes back
 	if ((i % 2)); then # a host name of its own for each, or hydra ends them all with the first
 		kill_one $i "${victims[i % 3]}" -disable-auto-cleanup -launcher fork -hosts "h0:1,h1:1,h2:1,h3:1"
 	else

@@ -48,6 +48,29 @@ result $? "and where they stay private"
 near 0 GLEX_MEM_ATTACH=n
 result $? "and where private memory cannot be reached"
 
+compile_mpi echo "${srcdir:-$(dirname "$0")/../..}/test/mpi/echo.c"
+
+# echoes LEAST NAME=VALUE...: at least so many messages are put by their senders, all ranks' together
+echoes() {
+	least=$1
+	shift
+	env "$@" MPIR_CVAR_NOLOCAL=1 timeout -k 5 100 "$GLEX_PREFIX/bin/mpiexec" -n 2 "$work/bin/echo" "$least" \
+		>"$work/out" 2>&1 && grep -qx ok "$work/out"
+}
+
+# Nobody offers to put where ranks outnumber processors, as one of them may have nothing else to do.
+offers=0
+[ "$(nproc)" -lt 2 ] || offers=500
+for how in GLEX_MPI_CHANNEL=auto GLEX_MPI_CHANNEL=sr GLEX_MPI_CHANNEL=er GLEX_EP_TYPE=1 GLEX_MPI_UNEXPECTED_MAX=100K \
+	GLEX_MAX_REGIONS=20 GLEX_EAGER_MAX_MSG_SIZE=400000; do
+	echoes $offers $how
+	result $? "messages go back out of the buffer they came into, $how: all bytes, once they are put by their senders"
+done
+for how in GLEX_REORDER=8 GLEX_ADOPT=never GLEX_MEM_ATTACH=n GLEX_USE_ZC_RNDV=0; do
+	echoes 0 $how
+	result $? "the same, $how"
+done
+
 # One that calls none of the functions which are hooked.
 cat >"$work/calls_none.c" <<EOF
 #include <mpi.h>

@@ -146,11 +146,12 @@ static uint64_t on_land(struct glexch_conn *conn, uint64_t left, void **buf_p)
 	return n;
 }
 
-static void on_landed(struct glexch_conn *conn, void *buf, uint64_t n)
+static void on_landed(struct glexch_conn *conn, void *buf, uint64_t n, int put)
 {
 	struct end *end = glexch_conn_user(conn);
 
 	end->landed++;
+	end->puts += put;
 	if (n)
 		on_data(conn, buf, n);
 	free(buf);
@@ -277,7 +278,8 @@ int lend_message(struct end *end, size_t n)
 	glexch_cursor_init(&m->item.cur, m->iov, 1);
 	end->sent += n;
 	end->queued++;
-	if (glexch_lend(end->conn, &m->item, m->bytes + 80, n - 80))
+	if (glexch_lend(end->conn, &m->item, m->bytes + 80, n - 80,
+			end->offers > 1 ? (int)fake_random(2) : end->offers))
 		return 1;
 	end->sent -= n;
 	end->queued--;

@@ -34,6 +34,8 @@ struct end {
 	size_t zeros_from, zeros_to;
 	uint64_t land_max; /* bytes that what is lent may come in at a time; 0: nowhere */
 	int lands, landed; /* asked for, and answered, also when nothing had come */
+	int puts;	   /* of these, put by the peer */
+	int offers;	   /* what it lends is offered to be put: 1 always, 2 at random */
 	struct end *next_temp;
 	size_t packets; /* taken from where they arrived */
 	size_t placed;	/* bytes received that the channel put where they belong */

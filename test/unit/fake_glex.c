@@ -181,7 +181,7 @@ static void arrive_rdma(struct packet *p, struct endpoint *to)
 		put_error(p->from, p->to, op, to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD, &p->get);
 		return;
 	}
-	if (p->get.rmt_mh.v == fake.private_handle) {
+	if (p->get.rmt_mh.v == fake.private_handle || (put && p->kind == RDMA && fake.puts_refused)) {
 		put_error(p->from, p->to, op, GLEX_ERR_STATUS_PCIE_READ, &p->get);
 		return;
 	}
@@ -646,7 +646,7 @@ glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, in
 		return GLEX_SYS_ERR;
 	region->offset = BEFORE;
 	region->slot = 7;
-	region->mapped = 0;
+	region->mapped = fake.mapped;
 	fake.registered++;
 	return glex_register_mem(rc->ep, (char *)addr - BEFORE, len + BEFORE, flag, &region->mh);
 }
@@ -654,6 +654,14 @@ glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, in
 glex_ret_t glex_rcache_put(glex_rcache_handle_t rc, const struct glex_rcache_region *region)
 {
 	return region->slot == 7 ? glex_deregister_mem(rc->ep, region->mh) : GLEX_INVALID_PARAM;
+}
+
+/* What is got is deregistered with its put anyway. */
+glex_ret_t glex_mem_invalidate(void *addr, uint64_t len)
+{
+	(void)addr;
+	fake.invalidated++;
+	return len ? GLEX_SUCCESS : GLEX_INVALID_PARAM;
 }
 
 glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *stats)

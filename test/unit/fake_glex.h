@@ -20,8 +20,11 @@ struct fake_glex {
 	int regions;		 /* registrations there are */
 	int cache_broken;	 /* registration caches refuse everything, as for a reason nobody has thought of */
 	int gets_invalid;	 /* GETs are refused likewise */
+	int mapped;		 /* what is registered, peers map */
 	unsigned registered;	 /* by registration caches, in all */
 	uint64_t private_handle; /* of a region nobody can reach */
+	int puts_refused;	 /* PUTs of regions reach nothing */
+	unsigned invalidated;	 /* calls of glex_mem_invalidate */
 	int words_lie;		 /* immediate PUTs of one word arrive as nonsense */
 	unsigned lost;		 /* MPs and events that found a full queue */
 	unsigned mpq_peak;	 /* the longest any MPQ has been */

@@ -257,6 +257,78 @@ START_TEST(expose__share_used_up__is_refused_unless_wanted)
 }
 END_TEST
 
+/* The other way round: into memory that is accepted, if peers map it. */
+START_TEST(put__accepted_buffer__arrives)
+{
+	const size_t n = 3000001;
+	uint8_t *src = malloc(n), *dst = malloc(n);
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+
+	connected((unsigned)_i);
+	fill(src, 5, 0, n);
+	ck_assert_int_eq(glexch_accept(procs[1].ch, dst, n, &region), 0);
+	fake.mapped = 1;
+	ck_assert_int_eq(glexch_accept(procs[1].ch, dst, n, &region), 1);
+	ck_assert_ptr_nonnull(glexch_put(procs[0].main_end.conn, src, n, &region, on_got, &got));
+	ck_assert_int_eq(got.done, 0);
+	finish_gets(&got, 1, src, dst, n);
+	glexch_unexpose(procs[1].ch, n, &region);
+	ck_assert_uint_eq(fake.invalidated, 0);
+	stop();
+	free(src);
+	free(dst);
+}
+END_TEST
+
+/* Nothing goes through blocks: who put is told, and the connection lives. */
+START_TEST(put__no_access__connection_survives)
+{
+	uint8_t src[100] = {1}, dst[100] = {0};
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+
+	connected(1);
+	fake.mapped = 1;
+	ck_assert_int_eq(glexch_accept(procs[1].ch, dst, sizeof(dst), &region), 1);
+	fake.puts_refused = _i == 0;
+	fake.cache_broken = _i == 1;
+	ck_assert_ptr_nonnull(glexch_put(procs[0].main_end.conn, src, sizeof(src), &region, on_got, &got));
+	for (int i = 0; i < 3000; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_NO_ACCESS);
+	ck_assert_int_eq(dst[0], 0);
+	fake.puts_refused = fake.cache_broken = 0;
+	send_message(&procs[0].main_end, 3000);
+	settle(&procs[0].main_end, &procs[1].main_end);
+	glexch_unexpose(procs[1].ch, sizeof(dst), &region);
+	stop();
+}
+END_TEST
+
+/* What still comes is refused. */
+START_TEST(revoke__put_under_way__memory_is_not_written)
+{
+	uint8_t src[100] = {1}, dst[100] = {0};
+	struct got got = {0, GLEXCH_GOT_ALL};
+	struct glexch_region region;
+
+	connected(1);
+	fake.mapped = 1;
+	ck_assert_int_eq(glexch_accept(procs[1].ch, dst, sizeof(dst), &region), 1);
+	ck_assert_ptr_nonnull(glexch_put(procs[0].main_end.conn, src, sizeof(src), &region, on_got, &got));
+	glexch_revoke(procs[1].ch, dst, sizeof(dst), &region);
+	ck_assert_uint_eq(fake.invalidated, 1);
+	for (int i = 0; i < 3000; i++)
+		step();
+	ck_assert_int_eq(got.done, 1);
+	ck_assert_int_eq(got.failed, GLEXCH_GOT_LOST_PEER);
+	ck_assert_int_eq(dst[0], 0);
+	stop();
+}
+END_TEST
+
 START_TEST(get__peer_dies__fails_once)
 {
 	uint8_t dst[100];
@@ -297,6 +369,9 @@ static TCase *get_case(void)
 	tcase_add_loop_test(tc, get__cannot_be_posted__connection_fails_with_it, 1, 3);
 	tcase_add_test(tc, get__private_memory_out_of_reach__connection_survives);
 	tcase_add_test(tc, expose__share_used_up__is_refused_unless_wanted);
+	tcase_add_loop_test(tc, put__accepted_buffer__arrives, 1, 4);
+	tcase_add_loop_test(tc, put__no_access__connection_survives, 0, 2);
+	tcase_add_test(tc, revoke__put_under_way__memory_is_not_written);
 	tcase_add_test(tc, get__peer_dies__fails_once);
 	tcase_add_test(tc, region_count__around_the_limit__covers_all);
 	return tc;

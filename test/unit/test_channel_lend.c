@@ -74,6 +74,121 @@ START_TEST(lend__random_order_of_arrival__stream_is_in_order)
 }
 END_TEST
 
+/* Offered or not, to places that are mapped or not, in any order: a loan is put, or fetched in parts. */
+static void storm_of_offers(unsigned seed, enum glexch_mode mode, int busy)
+{
+	int lent = 0;
+
+	connected(seed, mode);
+	a->offers = b->offers = 2;
+	a->land_max = b->land_max = 1 << 20;
+	fake.busy_percent = busy;
+	for (int i = 0; i < MESSAGES; i++) {
+		struct end *from = fake_random(2) && b->conn ? b : a;
+
+		fake.mapped = fake_random(4) != 0;
+		if (fake_random(4) == 0)
+			a->land_max = b->land_max = fake_random(2) ? 1 + fake_random(9000) : 1 << 20;
+		if (fake_random(2) && lend_message(from, 81 + fake_random(20000)))
+			lent++;
+		else
+			send_message(from, 1 + fake_random(6000));
+		many_steps((int)fake_random(12));
+	}
+	settle(a, b);
+	settle(b, a);
+	ck_assert_int_gt(lent, 0);
+	ck_assert_int_gt(a->puts + b->puts, 0);
+	ck_assert_int_lt(a->puts + b->puts, lent);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	ck_assert_uint_eq(fake.lost, 0);
+	stop();
+}
+
+START_TEST(lend__offered__stream_is_in_order)
+{
+	storm_of_offers((unsigned)_i, _i % 2 ? GLEXCH_MODE_SR : GLEXCH_MODE_ER, _i % 3 ? 0 : 60);
+}
+END_TEST
+
+START_TEST(lend__offered_to_mapped_memory__is_put_without_a_get)
+{
+	connected((unsigned)_i, _i % 2 ? GLEXCH_MODE_SR : GLEXCH_MODE_ER);
+	a->offers = 1;
+	fake.mapped = 1;
+	ck_assert_int_eq(lend_message(a, 50000), 1);
+	settle(a, b);
+	ck_assert_int_eq(b->puts, 1);
+	ck_assert_uint_eq(glexch_stats(procs[0].ch)->sent[GLEXCH_WAY_PUT][5], 1);
+	ck_assert_uint_eq(glexch_stats(procs[1].ch)->sent[GLEXCH_WAY_GET][5], 0);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+END_TEST
+
+/* Whatever the reason, it comes, and the connection lives. */
+static void put_fails(unsigned seed, int registers)
+{
+	connected(seed, GLEXCH_MODE_SR);
+	a->offers = 1;
+	fake.mapped = 1;
+	fake.busy_percent = (int)(seed % 2) * 50;
+	fake.puts_refused = registers;
+	ck_assert_int_eq(lend_message(a, 3000), 1);
+	for (int i = 0; i < STEPS && !glexch_stats(procs[0].ch)->sent[GLEXCH_WAY_PUT][3]; i++) {
+		fake.cache_broken = !registers && b->lands;
+		step();
+	}
+	fake.cache_broken = 0;
+	settle(a, b);
+	ck_assert_uint_eq(glexch_stats(procs[0].ch)->sent[GLEXCH_WAY_PUT][3], 1);
+	ck_assert_int_eq(b->puts, 0);
+	ck_assert_int_eq(a->failed + b->failed, 0);
+	fake.puts_refused = 0;
+	send_message(a, 3000);
+	settle(a, b);
+	quiet(&procs[0]);
+	quiet(&procs[1]);
+	stop();
+}
+
+START_TEST(lend__place_cannot_be_reached__is_fetched)
+{
+	put_fails((unsigned)_i, 1);
+}
+END_TEST
+
+START_TEST(lend__put_cannot_be_registered__is_fetched)
+{
+	put_fails((unsigned)_i, 0);
+}
+END_TEST
+
+/* What may still be put, or was about to be, is refused then: nothing stays registered. */
+START_TEST(lend__offered_and_a_peer_dies__place_is_given_back)
+{
+	int dead = _i % 2;
+
+	connected((unsigned)_i, GLEXCH_MODE_SR);
+	a->offers = 1;
+	fake.mapped = 1;
+	for (int i = 0; i < 3; i++)
+		lend_message(a, 4000);
+	many_steps((int)fake_random(25));
+	fake_kill(procs[dead].card.addr);
+	fake_announce_death(procs[dead].card.addr);
+	for (int i = 0; i < 20000; i++) {
+		fake_deliver(5);
+		glexch_progress(procs[!dead].ch);
+	}
+	ck_assert_int_eq(dead ? a->failed : b->failed, 1);
+	ck_assert_int_eq(dead ? a->done - a->queued : b->lands - b->landed, 0);
+	stop();
+}
+END_TEST
+
 START_TEST(lend__rings_besides__stream_is_in_order)
 {
 	storm((unsigned)_i, GLEXCH_MODE_ER, 0);
@@ -385,6 +500,11 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, lend__one_buffer__arrives_in_one_packet);
 	tcase_add_loop_test(tc, lend__random_order_of_arrival__stream_is_in_order, 1, 40);
+	tcase_add_loop_test(tc, lend__offered__stream_is_in_order, 1, 60);
+	tcase_add_loop_test(tc, lend__offered_to_mapped_memory__is_put_without_a_get, 1, 9);
+	tcase_add_loop_test(tc, lend__place_cannot_be_reached__is_fetched, 1, 9);
+	tcase_add_loop_test(tc, lend__put_cannot_be_registered__is_fetched, 1, 9);
+	tcase_add_loop_test(tc, lend__offered_and_a_peer_dies__place_is_given_back, 1, 60);
 	tcase_add_loop_test(tc, lend__rings_besides__stream_is_in_order, 1, 40);
 	tcase_add_loop_test(tc, lend__queues_full__stream_is_in_order, 1, 20);
 	tcase_add_loop_test(tc, lend__memory_table_full_at_the_receiver__goes_through_blocks, 1, 4);
