@@ -120,6 +120,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 {
 	int mpi_errno = MPI_SUCCESS;
 	intptr_t size = MPID_nem_glex_lmt_begin(vc, req, lmt);
+	int offer = MPID_nem_glex_offers(MPID_nem_glex_vc(vc)->conn, lmt->buf, size);
 	uint32_t count;
 
 	count = glexch_region_count(size);
@@ -140,7 +141,7 @@ static int MPID_nem_glex_lmt_prepare(MPIDI_VC_t *vc, MPIR_Request *req, struct M
 		MPID_nem_glex_pipe_whole(lmt);
 		goto fn_exit;
 	}
-	lmt->cookie->offer = MPID_nem_glex_offers(MPID_nem_glex_vc(vc)->conn, lmt->buf, size);
+	lmt->cookie->offer = offer;
 	mpi_errno = MPID_nem_glex_lmt_expose(lmt, count > MPID_NEM_GLEX_LATE_MAX);
 	MPIR_ERR_CHECK(mpi_errno);
 fn_exit:

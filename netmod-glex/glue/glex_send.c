@@ -435,6 +435,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	glexch_queue(conn, &MPID_nem_glex_req(sreq)->send.item);
 	*sreq_ptr = sreq;
 fn_exit:
+	MPID_nem_glex_waits(NULL); /* it has been looked at, or did not matter */
 	return mpi_errno;
 fn_fail:
 	goto fn_exit;

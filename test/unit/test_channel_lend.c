@@ -463,7 +463,9 @@ START_TEST(lend__callbacks_send_and_poll__order_holds)
 {
 	connected((unsigned)_i, _i % 2 ? GLEXCH_MODE_SR : GLEXCH_MODE_ER);
 	b->on_data = reply_and_poll;
-	b->land_max = 3000;
+	b->land_max = _i % 3 ? 3000 : 1 << 20;
+	a->offers = b->offers = _i % 3 ? 0 : 2;
+	fake.mapped = 1;
 	for (int i = 0; i < 40; i++) {
 		if (!lend_message(a, 81 + fake_random(9000)))
 			send_message(a, 100);
