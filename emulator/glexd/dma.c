@@ -289,13 +289,18 @@ static void say_copiers(struct emu_engine *engine)
  * meet anything that goes on beside it, and what it says lasts as long as we do.  Not before the first: then
  * clients are opening their devices, and wait for us.  Returns how long the next nap may be.
  */
-static uint32_t look_after_nap(struct emu_looks *looks, uint32_t *rounds, struct emu_engine *engine)
+static uint32_t look_after_nap(struct emu_looks *looks, uint32_t *rounds, struct glexd *glexd)
 {
+	cpu_set_t cores;
+
 	if (*rounds == PICK_ROUNDS)
 		return NAP_NS;
-	emu_pick_copiers(looks, engine);
+	pthread_mutex_lock(&glexd->lock);
+	numa_cores(glexd, &cores);
+	pthread_mutex_unlock(&glexd->lock);
+	emu_pick_copiers(looks, &cores, glexd->engine);
 	if (++*rounds == PICK_ROUNDS)
-		say_copiers(engine);
+		say_copiers(glexd->engine);
 	return PICK_NAP_NS;
 }
 
@@ -318,7 +323,7 @@ static void *dma_main(void *arg)
 			nap(glexd, sleep_ns);
 			idle = any_pending(glexd) ? 0 : IDLE_ROUNDS; /* nothing came: straight to the next nap */
 			if (idle)				     /* whoever woke us does not wait for this */
-				sleep_ns = look_after_nap(&looks, &rounds, glexd->engine);
+				sleep_ns = look_after_nap(&looks, &rounds, glexd);
 		}
 	}
 	return NULL;

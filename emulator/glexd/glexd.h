@@ -213,6 +213,7 @@ void numa_start(struct glexd *glexd);
 void numa_stop(struct glexd *glexd);
 void numa_client_in(struct session *session);
 void numa_client_out(struct session *session);
+uint32_t numa_cores(const struct glexd *glexd, cpu_set_t *cores); /* that clients run on; returns how many these are */
 /* Between the two, memory comes from where the owner's cores are. */
 bool numa_memory_of(const struct session *owner); /* false: it is all the same */
 void numa_memory_anywhere(struct glexd *glexd);

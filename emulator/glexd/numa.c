@@ -278,19 +278,26 @@ void numa_memory_anywhere(struct glexd *glexd)
 
 #endif
 
+uint32_t numa_cores(const struct glexd *glexd, cpu_set_t *cores)
+{
+	const struct session *session;
+	uint32_t processes = 0;
+
+	CPU_ZERO(cores);
+	LIST_FOREACH(session, &glexd->sessions, link)
+	{
+		CPU_OR(cores, cores, &session->cores);
+		processes += CPU_COUNT(&session->cores) != 0;
+	}
+	return processes;
+}
+
 /* What decides whether who waits may spin (crowd.h). */
 static void recount(struct glexd *glexd)
 {
-	struct session *session;
-	uint32_t processes = 0;
 	cpu_set_t cores;
+	uint32_t processes = numa_cores(glexd, &cores);
 
-	CPU_ZERO(&cores);
-	LIST_FOREACH(session, &glexd->sessions, link)
-	{
-		CPU_OR(&cores, &cores, &session->cores);
-		processes += CPU_COUNT(&session->cores) != 0;
-	}
 	processes += glexd->engine->reorder && processes; /* this one, through which all goes then */
 	/* relaxed: hints, each by itself */
 	atomic_store_explicit(&glexd->engine->cores, (uint32_t)CPU_COUNT(&cores), memory_order_relaxed);

@@ -181,13 +181,13 @@ static void *walk_between(void *arg)
 	return NULL;
 }
 
-/* Two processors that we may use, which are no halves of one where those are numbered last. */
-static bool find_processors(struct far_walk *walk)
+/* Two processors, which are no halves of one where those are numbered last. */
+static bool find_processors(struct far_walk *walk, const cpu_set_t *cores)
 {
-	cpu_set_t set;
+	cpu_set_t set = *cores;
 	int count, seen = 0;
 
-	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+	if (CPU_COUNT(&set) == 0 && sched_getaffinity(0, sizeof(set), &set) != 0)
 		return false;
 	count = CPU_COUNT(&set);
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
@@ -202,13 +202,13 @@ static bool find_processors(struct far_walk *walk)
 	return seen > 1;
 }
 
-static void look_between(struct emu_looks *looks)
+static void look_between(struct emu_looks *looks, const cpu_set_t *cores)
 {
 	struct far_walk walk = {.looks = looks};
 	size_t size = (size_t)EMU_COPIER_STREAM * far_room(far_classes());
 	pthread_t walker;
 
-	if (!find_processors(&walk))
+	if (!find_processors(&walk, cores))
 		return;
 	walk.room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (walk.room == MAP_FAILED)
@@ -259,7 +259,7 @@ static uint64_t stream_from(void)
 	return (uint64_t)cache * 3 / 4;
 }
 
-void emu_pick_copiers(struct emu_looks *looks, struct emu_engine *engine)
+void emu_pick_copiers(struct emu_looks *looks, const cpu_set_t *cores, struct emu_engine *engine)
 {
 	unsigned char *room =
 		mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -268,14 +268,14 @@ void emu_pick_copiers(struct emu_looks *looks, struct emu_engine *engine)
 
 	if (room == MAP_FAILED)
 		return;
-	look_between(looks);
+	look_between(looks, cores);
 	for (uint32_t k = 0; k < EMU_COPY_CLASSES; k++) {
 		uint32_t len = EMU_COPY_CLASS_MIN << k;
 
 		/* Powers of two are what is copied most. */
 		if (len <= LONGEST) {
 			look_at_all(looks->ns[k], room + LONGEST, room, len);
-			pick = near = best_of(looks->ns[k], near, BETTER_BY);
+			near = best_of(looks->ns[k], near, BETTER_BY);
 			memcpy(cost, looks->ns[k], sizeof(cost));
 			add_far(looks, k, cost);
 			pick = best_of(cost, near, FAR_BETTER_BY);

@@ -5,6 +5,7 @@
 #ifndef EMU_PICK_H
 #define EMU_PICK_H
 
+#include <sched.h>
 #include <stdint.h>
 
 #include "emulator/abi/shm_layout.h"
@@ -23,10 +24,10 @@ struct emu_looks {
  * publishes in the engine's segment the picks that these and the looks before
  * say.  Called some times with pauses it sees past whatever goes on beside it.
  * Where another processor has had the lines that takes a thread which goes from
- * one to the other; where both are busy it waits for its turn there.  Without memory,
+ * one of cores to another (of none: of those that we may use); where both are busy it waits for its turn there.  Without memory,
  * a thread or another processor for that it leaves out what it cannot do: everything
  * works without.
  */
-void emu_pick_copiers(struct emu_looks *looks, struct emu_engine *engine);
+void emu_pick_copiers(struct emu_looks *looks, const cpu_set_t *cores, struct emu_engine *engine);
 
 #endif /* EMU_PICK_H */

@@ -119,13 +119,15 @@ END_TEST
 
 /* ---- the measurement ------------------------------------------------------- */
 
+static const cpu_set_t any; /* of our own */
+
 START_TEST(pick_copiers__picks__are_copiers_that_work)
 {
 	static struct emu_engine engine;
 	static struct emu_looks looks;
 	uint64_t picks;
 
-	emu_pick_copiers(&looks, &engine);
+	emu_pick_copiers(&looks, &any, &engine);
 	picks = atomic_load(&engine.copiers);
 	for (int k = 0; k < EMU_COPY_CLASSES; k++) {
 		enum emu_copier copier = (enum emu_copier)(picks >> 4 * k & 15);
@@ -145,7 +147,7 @@ START_TEST(pick_copiers__looks_before__are_remembered)
 	looks.ns[3][EMU_COPIER_MOVSB] = 1;
 	looks.far[3][EMU_COPIER_MOVSB][0] = looks.far[3][EMU_COPIER_MOVSB][1] = 1;
 	for (int i = 0; i < 3; i++)
-		emu_pick_copiers(&looks, &engine);
+		emu_pick_copiers(&looks, &any, &engine);
 	ck_assert_uint_eq(atomic_load(&engine.copiers) >> 4 * 3 & 15, EMU_COPIER_MOVSB);
 	ck_assert_uint_eq(looks.ns[3][EMU_COPIER_MOVSB], 1);
 	ck_assert_uint_gt(looks.ns[3][EMU_COPIER_LIBC], 1);
@@ -161,7 +163,7 @@ START_TEST(pick_copiers__lines_from_afar__are_looked_at)
 	int seen = 0;
 
 	ck_assert_int_eq(sched_getaffinity(0, sizeof(set), &set), 0);
-	emu_pick_copiers(&looks, &engine);
+	emu_pick_copiers(&looks, &any, &engine);
 	for (int c = 0; c < EMU_COPIER_STREAM; c++)
 		seen += looks.far[0][c][1] != 0 && looks.far[8][c][1] != 0;
 	if (CPU_COUNT(&set) == 1)
@@ -170,6 +172,21 @@ START_TEST(pick_copiers__lines_from_afar__are_looked_at)
 		for (int c = 0; c < EMU_COPIER_STREAM; c++)
 			ck_assert_int_eq(looks.far[8][c][1] != 0, emu_copier_works((enum emu_copier)c));
 	ck_assert_uint_eq(looks.far[9][EMU_COPIER_LIBC][0], 0); /* longer ones are not looked at */
+}
+END_TEST
+
+/* A single one, though there may be others. */
+START_TEST(pick_copiers__clients_on_one_processor__nothing_is_looked_at_from_afar)
+{
+	static struct emu_engine engine;
+	static struct emu_looks looks;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	emu_pick_copiers(&looks, &one, &engine);
+	ck_assert_uint_ne(looks.ns[8][EMU_COPIER_LIBC], 0);
+	ck_assert_uint_eq(looks.far[8][EMU_COPIER_LIBC][0], 0);
 }
 END_TEST
 
@@ -184,7 +201,7 @@ START_TEST(pick_copiers__better_from_afar__is_taken)
 			looks.ns[k][c] = 1;
 			looks.far[k][c][0] = looks.far[k][c][1] = c == EMU_COPIER_MOVSB ? 1 : 4;
 		}
-	emu_pick_copiers(&looks, &engine);
+	emu_pick_copiers(&looks, &any, &engine);
 	ck_assert_uint_eq(atomic_load(&engine.copiers), UINT64_C(0x1111111111111111));
 }
 END_TEST
@@ -198,7 +215,7 @@ START_TEST(pick_copiers__no_difference__stays_with_libc)
 	for (int k = 0; k < EMU_COPY_CLASSES; k++)
 		for (int c = 0; c < EMU_COPIERS; c++)
 			looks.ns[k][c] = looks.far[k][c][0] = looks.far[k][c][1] = 1;
-	emu_pick_copiers(&looks, &engine);
+	emu_pick_copiers(&looks, &any, &engine);
 	ck_assert_uint_eq(atomic_load(&engine.copiers), 0);
 }
 END_TEST
@@ -293,6 +310,7 @@ static Suite *copy_suite(void)
 	tcase_add_test(ways, pick_copiers__looks_before__are_remembered);
 	tcase_add_test(ways, pick_copiers__no_difference__stays_with_libc);
 	tcase_add_test(ways, pick_copiers__lines_from_afar__are_looked_at);
+	tcase_add_test(ways, pick_copiers__clients_on_one_processor__nothing_is_looked_at_from_afar);
 	tcase_add_test(ways, pick_copiers__better_from_afar__is_taken);
 	tcase_add_test(ways, name__any_number__has_one);
 	tcase_set_timeout(seen, 300); /* with a sanitizer, on a busy machine */
