@@ -68,10 +68,11 @@ result $? "both_elsewhere__private_memory__refused"
 # shellcheck disable=SC2016 # expands in there
 $inside bash -c '
 	coproc "$0" target
-	read -r _ card <&"${COPROC[0]}"
+	exec 8<&"${COPROC[0]}" # bash closes the other when the target has ended, perhaps before it is read
+	read -r _ card <&8
 	"$0" put $card
 	eval "exec ${COPROC[1]}>&-"
-	cat <&"${COPROC[0]}"' "$client" >"$work/put" 2>"$work/put.err"
+	cat <&8' "$client" >"$work/put" 2>"$work/put.err"
 says "memory could not be reached" put && says ------ put
 result $? "one_namespace_elsewhere__private_memory__refused"
 
