@@ -169,8 +169,8 @@ int glexch_accept(struct glexch *ch, void *buf, uint64_t len, struct glexch_regi
 
 void glexch_revoke(struct glexch *ch, void *buf, uint64_t len, const struct glexch_region *region)
 {
+	glex_mem_invalidate(buf, len); /* first: then the cache does not keep what is put back, but deregisters it */
 	glexch_hide(ch, region);
-	glex_mem_invalidate(buf, len); /* else the cache would keep it registered */
 }
 
 int glexch_is_mapped(struct glexch *ch, void *buf, uint64_t len)
@@ -258,10 +258,12 @@ static uint32_t glexch_get_place(struct glexch *ch, struct glexch_get *get, uint
 		req->local_offset = get->local.offset + (uint32_t)(get->pos % GLEXCH_REGION_BYTES);
 		return (uint32_t)(n < ch->max_rdma ? n : ch->max_rdma);
 	}
-	if (get->refused && get->puts)
-		get->failed = GLEXCH_GOT_NO_ACCESS;
-	if (!get->refused || get->puts)
+	if (!get->refused)
 		return 0;
+	if (get->puts) { /* blocks are for what comes */
+		get->failed = GLEXCH_GOT_NO_ACCESS;
+		return 0;
+	}
 	piece->block = glexch_piece_block(ch);
 	if (piece->block == GLEXCH_NONE)
 		return 0;

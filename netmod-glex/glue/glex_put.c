@@ -15,7 +15,7 @@
  * Who copies takes the lines of both buffers into a cache of its own, and to write lines that another has read since
  * costs several times as much as to read what another has written.  If both fetch what comes, either writes
  * what the other has just read, at every message.  If one of them copies in both directions, Y never leaves its
- * cache, and X comes to it when it is read: 256 KiB take half of the time.  Where programs have a buffer for each
+ * cache, and X comes to it when it is read: 256 KiB take 12 us instead of 18 to 45 (EPYC).  Where programs have a buffer for each
  * direction there is nothing of that to be won, and the receiver fetches.
  *
  * I1  Offered is only what its sender waits for (MPI_Send): else the receiver, who could fetch it now, would wait
