@@ -27,6 +27,8 @@
 #   include/mpidrma.h <- a line that tells glue/glex_origin.c of requests for what is read
 #   src/mpid_probe.c, src/mpid_mprobe.c <- a line where they wait, which asks glue/glex_lost.c
 #                     whether there is anybody left to wait for
+#   src/ch3u_comm.c <- a line where mpiexec's word of dead ranks ends receives from any source, which asks
+#                     glue/glex_lost.c whether that is news
 #   coll/allreduce/ <- where its algorithms note the errors of their steps and end well all the
 #                     same, a line that returns the error: else a sum without a dead rank passes
 #                     for the sum
@@ -59,6 +61,8 @@ hook='#include "../channels/nemesis/netmod/glex/glex_hook.h"'
 queue='MPIR_Request *MPIDI_GLEX_unexpected(void); MPIR_Request *MPIDI_GLEX_unexpected(void) { return recvq_unexpected_head; }'
 forgotten='if (mpi_errno == MPI_SUCCESS) mpi_errno = mpi_errno_ret; if (mpi_errno == MPI_SUCCESS && *errflag) MPIR_ERR_SET(mpi_errno, *errflag, "**coll_fail");'
 vain='int MPIDI_GLEX_vain(int, MPIR_Comm *); mpi_errno = MPIDI_GLEX_vain(source, comm); if (mpi_errno != MPI_SUCCESS) break;'
+disables='comm->dev.anysource_enabled = FALSE;'
+old_news='__attribute__((weak)) int MPIDI_GLEX_knows(MPIDI_VC_t *); if (MPIDI_GLEX_knows) { int glex_news = 0; for (int i = 0; i < new_failed_procs->size; i++) { MPIDI_VC_t *glex_vc; MPIDI_PG_Get_vc(MPIDI_Process.my_pg, new_failed_procs->lrank_to_lpid[i].lpid, &glex_vc); glex_news |= !MPIDI_GLEX_knows(glex_vc); } if (!glex_news) continue; }'
 posts='win_ptr->at_completion_counter += post_grp_ptr->size;'
 exposed='__attribute__((weak)) void MPIDI_GLEX_exposed(MPIR_Win *, MPIR_Group *); if (MPIDI_GLEX_exposed) MPIDI_GLEX_exposed(win_ptr, post_grp_ptr);'
 missing='while (win_ptr->at_completion_counter) {'
@@ -353,6 +357,14 @@ mend_probes()
 	done
 }
 
+# Where mpiexec is later than glexd, the program may have acknowledged meanwhile what it tells.
+mend_late_news()
+{
+	if [ -f "$comm_c" ] && [ "$(grep -cF "$disables" "$comm_c")" = 1 ] && grep -qF -- '->lrank_to_lpid[' "$comm_c"; then
+		insert before "$disables" "$old_news" "$comm_c"
+	fi
+}
+
 # A window waits for others by a counter, which does not tell for whom.
 mend_windows()
 {
@@ -489,6 +501,7 @@ take_out()
 	for f in "$mpich"/src/mpid/ch3/src/mpid_probe.c "$mpich"/src/mpid/ch3/src/mpid_mprobe.c; do
 		take_out_of "$f" "$vain"
 	done
+	[ ! -f "$comm_c" ] || take_out_of "$comm_c" "$old_news"
 	rm -rf "$netmod/glex" "$stamp"
 	for f in "$mpich"/src/mpi/coll/allreduce/allreduce_intra_*.c; do
 		[ ! -f "$f" ] || take_out_of "$f" "$forgotten"
@@ -577,6 +590,7 @@ none_c=$netmod/none/none.c
 coll_h=$mpich/src/mpid/ch3/include/mpid_coll.h
 recvq_c=$mpich/src/mpid/ch3/src/ch3u_recvq.c
 request_c=$mpich/src/mpid/ch3/src/ch3u_request.c
+comm_c=$mpich/src/mpid/ch3/src/ch3u_comm.c
 rma_sync_c=$mpich/src/mpid/ch3/src/ch3u_rma_sync.c
 mpidrma_h=$mpich/src/mpid/ch3/include/mpidrma.h
 rma_progress_c=$mpich/src/mpid/ch3/src/ch3u_rma_progress.c
@@ -614,6 +628,7 @@ mend_allreduce
 mend_schedules
 mend_steps
 mend_probes
+mend_late_news
 mend_windows
 mend_origins
 mend_truncation

@@ -237,6 +237,15 @@ static void MPID_nem_glex_end_any_source(MPIDI_VC_t *vc)
 	MPIDI_CH3_Progress_signal_completion();
 }
 
+/*
+ * For CH3, which mpiexec has told of a death (install-into.sh): it is known already, and receives from any source
+ * have ended with it.  The program may have acknowledged it since, and enabled them again.
+ */
+int MPIDI_GLEX_knows(MPIDI_VC_t *vc)
+{
+	return vc->state == MPIDI_VC_STATE_MORIBUND;
+}
+
 /* ---- what nobody knows of ------------------------------------------------ */
 
 #define MPID_NEM_GLEX_VAIN_SECONDS 1.0

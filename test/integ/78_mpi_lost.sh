@@ -39,7 +39,7 @@ survivors "amidst, copied" amidst GLEX_USE_ZC_RNDV=0
 survivors "unsent, copied" unsent GLEX_USE_ZC_RNDV=0
 survivors "rendezvous, copied" rendezvous GLEX_USE_ZC_RNDV=0
 survivors "rendezvous, MPICH keeps a list too" rendezvous MPIR_CVAR_ENABLE_FT=1
-for case in probe0 probe1 probe2 probe3 broadcast silent silent_any_source silent_collective; do
+for case in late_news probe0 probe1 probe2 probe3 broadcast silent silent_any_source silent_collective; do
 	survivors "$case" $case
 done
 for case in inter merged probe; do

@@ -159,6 +159,66 @@ static void any_source(void)
 	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
 }
 
+static volatile sig_atomic_t told, proxy;
+
+static void count(int sig)
+{
+	(void)sig;
+	told++;
+}
+
+static void go_on(int sig)
+{
+	(void)sig;
+	kill(proxy, SIGCONT);
+}
+
+/*
+ * Both wait for each other in turn, from any source, and for so long that they look whether they may.  They say
+ * whether mpiexec has told them yet, so that both know when it has told both.
+ */
+static int both_told(void)
+{
+	int i, error, mine = told > 0, others = 0;
+
+	for (i = 0; i < 2; i++) {
+		if (rank == i) {
+			error = MPI_Recv(&others, 1, MPI_INT, MPI_ANY_SOURCE, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			check(error == MPI_SUCCESS, "what has been acknowledged is an error again");
+		} else {
+			usleep(2000);
+			MPI_Send(&mine, 1, MPI_INT, i, 8, MPI_COMM_WORLD);
+		}
+	}
+	return mine && others;
+}
+
+/* mpiexec tells of the death when the survivors have long acknowledged it: its proxy there has been stopped. */
+static void late_news(void)
+{
+	int x, pid = getppid();
+
+	MPI_Bcast(&pid, 1, MPI_INT, DEAD, MPI_COMM_WORLD);
+	proxy = pid;
+	if (rank == 0) {
+		signal(SIGALRM, go_on);
+		alarm(20);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == DEAD) {
+		kill(proxy, SIGSTOP);
+		die();
+	}
+	check_failed(MPI_Recv(&x, 1, MPI_INT, DEAD, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), 0);
+	check(MPIX_Comm_failure_ack(MPI_COMM_WORLD) == MPI_SUCCESS, "the failure cannot be acknowledged");
+	check(!both_told(), "mpiexec tells of a death while its proxy is stopped");
+	if (rank == 0)
+		go_on(0);
+	while (!both_told())
+		;
+	both_told();
+}
+
 /* How: 0 the dead one, 1 anybody, 2 and 3 the same by a matched probe. */
 static void probe(int how)
 {
@@ -347,6 +407,7 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
+	signal(SIGUSR1, count); /* MPICH's handler calls it, too */
 	MPI_Init(&argc, &argv);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -375,6 +436,8 @@ int main(int argc, char **argv)
 		unsent();
 	else if (!strcmp(name, "amidst"))
 		amidst();
+	else if (!strcmp(name, "late_news"))
+		late_news();
 	else if (!strncmp(name, "probe", 5))
 		probe(atoi(name + 5));
 	else if (!strcmp(name, "silent"))
