@@ -70,6 +70,14 @@ glex_guards = \
 	test/ci/words.sh
 dist_check_SCRIPTS += $(glex_stories) $(glex_guards)
 TESTS += $(glex_stories)
+
+# The test programs, and of the stories STORIES: what another compiler or a sanitizer has to run, too.
+check-programs:
+	@tests='$(STORIES)'; \
+	for test in $(TESTS); do case $$test in *.sh) ;; *) tests="$$tests $$test" ;; esac; done; \
+	$(MAKE) check TESTS="$$tests"
+.PHONY: check-programs
+
 EXTRA_DIST += \
 	test/mpi/come_and_go.c \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
