@@ -238,12 +238,13 @@ static void MPID_nem_glex_end_any_source(MPIDI_VC_t *vc)
 }
 
 /*
- * For CH3, which mpiexec has told of a death (install-into.sh): it is known already, and receives from any source
- * have ended with it.  The program may have acknowledged it since, and enabled them again.
+ * For CH3, which mpiexec has told of a death (install-into.sh), over any netmod: it was known here, and receives from
+ * any source have ended with it.  The program may have acknowledged it since, and enabled them again.  Other netmods
+ * end none: there it is news.
  */
 int MPIDI_GLEX_knows(MPIDI_VC_t *vc)
 {
-	return vc->state == MPIDI_VC_STATE_MORIBUND;
+	return MPID_nem_glex.someone_lost && vc->state == MPIDI_VC_STATE_MORIBUND;
 }
 
 /* ---- what nobody knows of ------------------------------------------------ */

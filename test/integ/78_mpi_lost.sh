@@ -42,6 +42,11 @@ survivors "rendezvous, MPICH keeps a list too" rendezvous MPIR_CVAR_ENABLE_FT=1
 for case in late_news probe0 probe1 probe2 probe3 broadcast silent silent_any_source silent_collective; do
 	survivors "$case" $case
 done
+# Hosts that tcp can find.
+MPIR_CVAR_NEMESIS_NETMOD=tcp MPIR_CVAR_ENABLE_FT=1 timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -disable-auto-cleanup \
+	-launcher fork -hosts 127.0.0.1:1,127.0.0.2:1,127.0.0.3:1 -n 3 "$work/bin/lost" only_news >"$work/out" 2>"$work/err"
+says "rank 0: ok" out && says "rank 1: ok" out
+result $? "over tcp it is as MPICH has it"
 for case in inter merged probe; do
 	timeout -k 5 20 "$GLEX_PREFIX/bin/mpiexec" -disable-auto-cleanup -launcher fork -n 1 \
 		"$work/bin/lost_child" $case >"$work/out" 2>"$work/err"
