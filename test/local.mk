@@ -71,11 +71,11 @@ glex_guards = \
 dist_check_SCRIPTS += $(glex_stories) $(glex_guards)
 TESTS += $(glex_stories)
 
-# The test programs, or those whose names begin with PROGRAMS, and of the stories STORIES: what another compiler or a
+# The test programs, or those whose names begin with TESTS_UNDER, and of the stories STORIES: what another compiler or a
 # sanitizer has to run, too.
 check-programs:
 	@tests='$(STORIES)'; \
-	for test in $(TESTS); do case $$test in *.sh) ;; $(PROGRAMS)*) tests="$$tests $$test" ;; esac; done; \
+	for test in $(TESTS); do case $$test in *.sh) ;; $(TESTS_UNDER)*) tests="$$tests $$test" ;; esac; done; \
 	$(MAKE) check TESTS="$$tests"
 .PHONY: check-programs
 
