@@ -111,6 +111,7 @@ struct emu_ctl_share {
 	uint64_t id;	 /* {generation, slot} */
 	uint64_t offset; /* of the object in the file, on a page's bound */
 	uint64_t len;
+	uint64_t untouched; /* 1: who maps it leaves its pages to who comes to them */
 };
 
 struct emu_ctl_list {

@@ -234,6 +234,7 @@ static int serve_share_open(struct call *call)
 	call->reply->share.id = call->request->share.id;
 	call->reply->share.offset = shared->offset;
 	call->reply->share.len = shared->len;
+	call->reply->share.untouched = shared->untouched;
 	call->fds_out[0] = shared->fd;
 	return EMU_CTL_OK;
 }

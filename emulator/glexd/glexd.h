@@ -95,6 +95,7 @@ struct shared {
 	bool lasting;  /* sealed: it cannot become shorter */
 	bool writable; /* by this descriptor */
 	bool mapped;   /* the DMA engine has tried */
+	bool untouched;
 	struct session *owner;
 	unsigned char *base; /* where it has; NULL: not, or it cannot be had */
 };

@@ -263,6 +263,7 @@ int shared_add(struct glexd *glexd, struct session *owner, int fd, const struct 
 	shared->generation++;
 	shared->offset = what->offset;
 	shared->len = what->len;
+	shared->untouched = what->untouched;
 	shared->lasting = seals >= 0 && seals & F_SEAL_SHRINK;
 	shared->writable = (mode & O_ACCMODE) == O_RDWR;
 	shared->mapped = false;

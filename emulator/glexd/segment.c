@@ -4,7 +4,9 @@
  *
  * The space is allocated before anyone maps it, and sealed against shrinking,
  * so no process that holds it can ever get SIGBUS; the kernel frees it with the
- * last descriptor and mapping.
+ * last descriptor and mapping.  Its pages are zeroed by who touches them first:
+ * clients, as they map it, do so side by side, where glexd would do it for one
+ * after the other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +17,6 @@
 
 #include "cfg/log.h"
 #include "emulator/glexd/glexd.h"
-
-#define POPULATE_MAX (8u << 20) /* bytes; one fault a page takes four times as long, and who asked waits */
 
 /* Which limit is in the way. */
 static const char *hint(int error, bool mapping)
@@ -58,8 +58,7 @@ int segment_create(struct segment *seg, const char *what, uint64_t size)
 		return fail(seg, what, "allocating shared memory", false, error);
 	if (fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return fail(seg, what, "sealing shared memory", false, errno);
-	seg->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | (size <= POPULATE_MAX ? MAP_POPULATE : 0),
-			 seg->fd, 0);
+	seg->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, 0);
 	if (seg->base == MAP_FAILED) {
 		seg->base = NULL;
 		return fail(seg, what, "mapping shared memory", true, errno);

@@ -2,8 +2,8 @@
 /*
  * stock.c - segments made before somebody asks for them.
  *
- * To find and zero the pages of an endpoint's queues takes longer than all the
- * rest of creating it, and whoever asks waits.  So one NIC's table and one
+ * To find the pages of an endpoint's queues takes longer than all the rest of
+ * creating it, and whoever asks waits.  So one NIC's table and one
  * endpoint's queues are kept ready, of the size that was asked for last; what
  * was taken is made anew when nobody has asked for anything for RESTOCK_US.
  * Only the control thread comes here.

@@ -39,12 +39,14 @@ glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p);
 enum glex_alloc_attr_field {
 	GLEX_ALLOC_ATTR_HUGE_PAGES = 1,
 	GLEX_ALLOC_ATTR_NUMA_NODE = 2,
+	GLEX_ALLOC_ATTR_UNTOUCHED = 4,
 };
 
 struct glex_alloc_attr {
 	uint64_t field_mask; /* the members that are set */
 	uint32_t huge_pages; /* 1: of huge pages (2 MiB), as far as the system has them; 0: as it comes */
 	uint32_t numa_node;  /* whose memory is preferred */
+	uint32_t untouched;  /* 1: the pages are reserved, and zeroed when each is first touched; 0: all now */
 };
 
 /*
@@ -52,7 +54,9 @@ struct glex_alloc_attr {
  * grant costs nothing but speed: the memory is there, and the log says at level
  * info how much of it is as wished and why the rest is not; glex_info -d counts
  * units of 2 MiB that were put into huge pages, and those that could not be.
- * All memory of both calls is touched beforehand: nobody waits for a page later.
+ * All memory of both calls is touched beforehand, unless untouched is wished for:
+ * nobody waits for a page later.  Untouched memory is the system's promise all the
+ * same: no later access can fail for want of it.
  * GLEX_INVALID_PARAM: also an unknown field, a node above 1023.
  */
 glex_ret_t glex_alloc_with(glex_device_handle_t dev, uint64_t len, const struct glex_alloc_attr *attr, void **addr_p);

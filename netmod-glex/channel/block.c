@@ -54,6 +54,8 @@ glex_ret_t glexch_blocks_open(struct glexch *ch, uint32_t blocks, uint32_t block
 {
 	uint32_t half = blocks / 2;
 	uint64_t bytes = (uint64_t)half * 2 * block_size;
+	/* What is taken is what was put back last: most jobs never come to most of them, and all wait for Init. */
+	const struct glex_alloc_attr lazily = {.field_mask = GLEX_ALLOC_ATTR_UNTOUCHED, .untouched = 1};
 	void *mem;
 	glex_ret_t ret;
 
@@ -62,7 +64,7 @@ glex_ret_t glexch_blocks_open(struct glexch *ch, uint32_t blocks, uint32_t block
 	if (ret == GLEX_SUCCESS)
 		ret = glexch_blocks_make(&ch->rx, half, half * block_size);
 	if (ret == GLEX_SUCCESS)
-		ret = glex_alloc(ch->dev, bytes, &mem);
+		ret = glex_alloc_with(ch->dev, bytes, &lazily, &mem);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	ch->pool = mem;

@@ -24,24 +24,32 @@
 /* In the order of struct emu_nic_counters. */
 enum { ADOPTED = 9, HUGE_UNITS, NOT_HUGE, ATTACHED };
 
-/* A line of smaps about the mapping that holds addr, in KiB. */
-static long kib_of(const void *addr, const char *what)
+/* A line of a process's smaps about the mapping that holds addr, or if that is NULL one of glex_alloc's, in KiB. */
+static long kib_in(pid_t pid, const void *addr, const char *what)
 {
-	FILE *smaps = fopen("/proc/self/smaps", "re");
 	unsigned long start, end;
 	bool inside = false;
 	char line[512], name[64];
 	long kib = 0, found = -1;
+	FILE *smaps;
 
+	snprintf(line, sizeof(line), "/proc/%d/smaps", (int)pid);
+	smaps = fopen(line, "re");
 	ck_assert_ptr_nonnull(smaps);
 	while (found < 0 && fgets(line, sizeof(line), smaps)) {
 		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
-			inside = (uintptr_t)addr >= start && (uintptr_t)addr < end;
+			inside = addr ? (uintptr_t)addr >= start && (uintptr_t)addr < end
+				      : strstr(line, "glex_alloc") != NULL;
 		else if (inside && sscanf(line, "%63[^:]: %ld", name, &kib) == 2 && strcmp(name, what) == 0)
 			found = kib;
 	}
 	fclose(smaps);
 	return found;
+}
+
+static long kib_of(const void *addr, const char *what)
+{
+	return kib_in(getpid(), addr, what);
 }
 
 /* Whether the system makes huge pages of such memory when it is asked to. */
@@ -192,9 +200,38 @@ START_TEST(alloc_with__no_wish__like_alloc_and_touched_beforehand)
 }
 END_TEST
 
+/* By whoever touches them: a peer that reaches a page of it leaves the others alone. */
+START_TEST(alloc_with__untouched__pages_come_as_they_are_touched)
+{
+	struct glex_alloc_attr attr = {.field_mask = GLEX_ALLOC_ATTR_UNTOUCHED, .untouched = 1};
+	glex_mem_handle_t mh;
+	struct peer peer;
+	struct side side;
+	void *mem;
+
+	peer = peer_start(helper_main, &mapper);
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	OK(glex_alloc_with(side.dev, 300 * 4096, &attr, &mem));
+	ck_assert_int_eq(kib_of(mem, "Rss"), 0);
+	OK(glex_register_mem(side.ep, mem, 300 * 4096, RW, &mh));
+	expect_reached(&peer, &side, mh, mem, 100 * 4096, 2 * 4096);
+	ck_assert_int_le(kib_of(mem, "Rss"), 64);
+	ck_assert_int_le(kib_in(peer.pid, NULL, "Rss"), 64);
+	expect_zero(mem, 100 * 4096);
+	OK(glex_deregister_mem(side.ep, mh));
+	OK(glex_free(side.dev, mem));
+	attr.untouched = 0;
+	OK(glex_alloc_with(side.dev, 300 * 4096, &attr, &mem));
+	ck_assert_int_eq(kib_of(mem, "Rss"), 1200);
+	OK(glex_free(side.dev, mem));
+	side_close(&side);
+	let_go(&peer);
+}
+END_TEST
+
 START_TEST(alloc_with__bad_arguments__invalid)
 {
-	struct glex_alloc_attr attr = {.field_mask = 4};
+	struct glex_alloc_attr attr = {.field_mask = 8};
 	struct side side;
 	void *mem;
 
@@ -284,6 +321,7 @@ int main(void)
 	tcase_add_test(tc, alloc_with__no_huge_pages_for_this_process__memory_all_the_same);
 	tcase_add_loop_test(tc, alloc_with__numa_node__memory_is_there_whatever_the_node, 0, 2);
 	tcase_add_test(tc, alloc_with__no_wish__like_alloc_and_touched_beforehand);
+	tcase_add_test(tc, alloc_with__untouched__pages_come_as_they_are_touched);
 	tcase_add_test(tc, alloc_with__bad_arguments__invalid);
 	tcase_add_test(tc, register_mem__once_and_reached_by_attach_often__is_put_into_huge_pages);
 	tcase_add_test(tc, register_mem__adopted__is_counted);

@@ -679,13 +679,14 @@ glex_ret_t glex_config_uint(const char *name, uint64_t *value_p)
 	return GLEX_INVALID_PARAM;
 }
 
-glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
+glex_ret_t glex_alloc_with(glex_device_handle_t dev, uint64_t len, const struct glex_alloc_attr *attr, void **addr_p)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all = (len + page - 1) / page * page + page;
 	uint8_t *pages = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int i;
 
 	(void)dev;
+	(void)attr;
 	if (pages == MAP_FAILED || mprotect(pages + all - page, page, PROT_NONE) != 0)
 		return GLEX_NO_MEM_RESOURCE;
 	for (i = 0; allocated[i].addr; i++)
@@ -694,6 +695,11 @@ glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
 	allocated[i].pages = pages;
 	allocated[i].len = all;
 	return GLEX_SUCCESS;
+}
+
+glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
+{
+	return glex_alloc_with(dev, len, NULL, addr_p);
 }
 
 glex_ret_t glex_free(glex_device_handle_t dev, void *addr)

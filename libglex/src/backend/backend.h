@@ -38,7 +38,8 @@ enum glexi_mem_tie {
 /* What shareable memory should be like; granted as far as the system can. */
 struct glexi_alloc_wish {
 	bool huge;
-	int node; /* -1: any */
+	bool untouched; /* pages are zeroed when somebody touches them */
+	int node;	/* -1: any */
 };
 
 /* Keep sorted.  Every member is set.  Callers have checked pointers and ranges that need no backend to judge. */

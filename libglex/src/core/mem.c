@@ -73,16 +73,20 @@ const void *glex_prefetch_at(glex_ep_handle_t handle, const struct glex_imm_rdma
 	return ep && req ? ep->dev->ops->prefetch_at(ep, req) : NULL;
 }
 
+#define ALLOC_FIELDS (GLEX_ALLOC_ATTR_HUGE_PAGES | GLEX_ALLOC_ATTR_NUMA_NODE | GLEX_ALLOC_ATTR_UNTOUCHED)
+
 /* What the attributes say, the others as they come.  False: they say what there is not. */
 static bool read_wish(const struct glex_alloc_attr *attr, struct glexi_alloc_wish *wish)
 {
 	*wish = (struct glexi_alloc_wish){.node = -1};
 	if (!attr)
 		return true;
-	if (attr->field_mask & ~(uint64_t)(GLEX_ALLOC_ATTR_HUGE_PAGES | GLEX_ALLOC_ATTR_NUMA_NODE))
+	if (attr->field_mask & ~(uint64_t)ALLOC_FIELDS)
 		return false;
 	if (attr->field_mask & GLEX_ALLOC_ATTR_HUGE_PAGES)
 		wish->huge = attr->huge_pages;
+	if (attr->field_mask & GLEX_ALLOC_ATTR_UNTOUCHED)
+		wish->untouched = attr->untouched;
 	if (attr->field_mask & GLEX_ALLOC_ATTR_NUMA_NODE)
 		wish->node = attr->numa_node < GLEXI_NODES ? (int)attr->numa_node : GLEXI_NODES;
 	return wish->node < GLEXI_NODES;

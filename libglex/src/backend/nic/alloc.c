@@ -137,8 +137,9 @@ static void make_huge(struct nic_device *dev, unsigned char *base, uint64_t len)
 /* Maps fd and makes it known to glexd.  Fills alloc; a failure is logged. */
 static glex_ret_t publish(struct nic_device *dev, int fd, const struct glexi_alloc_wish *wish, struct nic_alloc *alloc)
 {
-	struct emu_ctl_msg msg = {.share = {.len = alloc->len}};
-	void *base = nic_map_aligned(alloc->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	struct emu_ctl_msg msg = {.share = {.len = alloc->len, .untouched = wish->untouched}};
+	int flags = MAP_SHARED | (wish->untouched ? 0 : MAP_POPULATE);
+	void *base = nic_map_aligned(alloc->len, PROT_READ | PROT_WRITE, flags, fd, 0);
 	int status;
 
 	if (base == MAP_FAILED)

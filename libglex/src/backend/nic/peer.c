@@ -298,11 +298,12 @@ struct nic_port_view *nic_peer_port(struct nic_device *dev, uint32_t nic_id, uin
 static void map_object(struct nic_map_view *view, int fd, const struct emu_ctl_share *share)
 {
 	int mode = fcntl(fd, F_GETFL);
+	bool populate = share->len <= POPULATE_MAX && !share->untouched;
 	void *base;
 
 	view->writable = mode >= 0 && (mode & O_ACCMODE) == O_RDWR;
 	base = nic_map_aligned(share->len, PROT_READ | (view->writable ? PROT_WRITE : 0),
-			       MAP_SHARED | (share->len <= POPULATE_MAX ? MAP_POPULATE : 0), fd, share->offset);
+			       MAP_SHARED | (populate ? MAP_POPULATE : 0), fd, share->offset);
 	if (base != MAP_FAILED) {
 		view->base = base;
 		view->len = share->len;
