@@ -308,7 +308,7 @@ struct glexch_grave {
 #define GLEXCH_ER_INLINE (GLEXCH_ER_IMM - GLEXCH_ER_FRAME)     /* stream bytes of it */
 #define GLEXCH_ER_RECORD (GLEXCH_ANSWER_MAX + GLEXCH_ER_FRAME) /* bytes of a PUT of any memory */
 #define GLEXCH_ER_AHEAD	 18u				       /* lines asked for at a time: all of a kilobyte */
-#define GLEXCH_ER_NEXT	 8u				       /* the same in a stream of short messages */
+#define GLEXCH_ER_NEXT	 8u				       /* the same of one that comes after */
 #define GLEXCH_ER_TAIL	 67u				       /* lines of a record at most, and the word's */
 
 #define GLEXCH_ER_IDLE_LONG 8192u /* visits of the hand without a record, after which it is closed */
