@@ -92,10 +92,10 @@ struct shared {
 	uint32_t generation;
 	uint64_t offset; /* in the file */
 	uint64_t len;
-	bool lasting;  /* sealed: it cannot become shorter */
-	bool writable; /* by this descriptor */
-	bool mapped;   /* the DMA engine has tried */
-	bool untouched;
+	bool lasting;	/* sealed: it cannot become shorter */
+	bool writable;	/* by this descriptor */
+	bool mapped;	/* the DMA engine has tried */
+	bool untouched; /* as its owner says, for who maps it */
 	struct session *owner;
 	unsigned char *base; /* where it has; NULL: not, or it cannot be had */
 };

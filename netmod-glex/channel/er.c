@@ -573,7 +573,7 @@ static inline void glexch_er_fetch(const uint64_t *rec, uint64_t w)
  * The lines of a record that comes after this one, if all are about as long: they come while those before it are
  * delivered.  Of short ones the third, for between distant processors a line takes as long as two or three
  * deliveries.  Only where the sender is ahead, or they are taken from him too early.  With the next one 6 to 9 % more
- * messages of up to 256 bytes between close processors; with the third 10 to 18 % more than that between distant ones.
+ * messages of up to 256 bytes between close processors; with the third 10 to 20 % more than that between distant ones.
  */
 static inline void glexch_er_fetch_ahead(const struct glexch_er *er, uint64_t w)
 {

@@ -216,6 +216,7 @@ START_TEST(alloc_with__untouched__pages_come_as_they_are_touched)
 	OK(glex_register_mem(side.ep, mem, 300 * 4096, RW, &mh));
 	expect_reached(&peer, &side, mh, mem, 100 * 4096, 2 * 4096);
 	ck_assert_int_le(kib_of(mem, "Rss"), 64);
+	ck_assert_int_ge(kib_in(peer.pid, NULL, "Rss"), 8); /* it has it mapped */
 	ck_assert_int_le(kib_in(peer.pid, NULL, "Rss"), 64);
 	expect_zero(mem, 100 * 4096);
 	OK(glex_deregister_mem(side.ep, mh));
