@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define GLEXCH_FEW 256u /* bytes for which a call of memcpy takes longer than a loop */
 
 /* Else gcc makes rep movs or rep stos of the loop, which take longer to begin than some hundred bytes to copy. */
@@ -81,6 +85,38 @@ static inline void glexch_copy_data(void *dst_, const void *src_, size_t len)
 		GLEXCH_STAY_LOOP(i);
 	}
 	memcpy(dst + len - 32, src + len - 32, 32);
+}
+
+#if defined(__x86_64__)
+/* The whole lines of len bytes; returns how much that is. */
+static inline __attribute__((target("avx2"))) size_t glexch_copy_wide(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i + 64 <= len; i += 64) {
+		__m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(src + i));
+		__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 32));
+
+		_mm256_storeu_si256((__m256i *)(void *)(dst + i), a);
+		_mm256_storeu_si256((__m256i *)(void *)(dst + i + 32), b);
+	}
+	return i;
+}
+#endif
+
+/*
+ * Up to some kilobytes into lines that another processor has read, straight on: memcpy, which stores the first bytes
+ * last, takes a tenth longer then, or a sixth (messages of 1 to 4 KiB between distant processors).
+ */
+static inline void glexch_copy_lines(void *dst, const void *src, size_t len)
+{
+	size_t done = 0;
+
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2"))
+		done = glexch_copy_wide(dst, src, len);
+#endif
+	glexch_copy_data((uint8_t *)dst + done, (const uint8_t *)src + done, len - done);
 }
 
 static inline void glexch_clear_words(uint64_t *words, size_t n)

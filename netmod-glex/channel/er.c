@@ -250,7 +250,7 @@ static int glexch_er_make_long_there(struct glexch_conn *conn, const struct glex
 
 	if (!rec)
 		return 0;
-	memcpy(rec + GLEXCH_LINE / 8, data, h->more);
+	glexch_copy_lines(rec + GLEXCH_LINE / 8, data, h->more);
 	glexch_er_begin_there(conn, rec, h, hdr, h->inl);
 	glexch_er_end_there(conn, rec, h, n);
 	return 1;

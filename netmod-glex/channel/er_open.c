@@ -34,7 +34,7 @@
 
 #include <stdlib.h>
 
-#define GLEXCH_ER_BYTES	     32768u
+#define GLEXCH_ER_BYTES	     65536u
 #define GLEXCH_ER_BYTES_MIN  4096u
 #define GLEXCH_ER_BYTES_MAX  (GLEXCH_ER_LINES_MAX * GLEXCH_LINE)
 #define GLEXCH_ER_TRAFFIC    64u    /* packets between two visits of the hand that make a peer get one */
@@ -58,7 +58,7 @@ void glexch_er_plan(struct glexch *ch, const struct glexch_params *params)
 	ch->er_inline = ch->er_answer = GLEXCH_ER_INLINE;
 	ch->er_max = params->mode == GLEXCH_MODE_SR ? 0 : params->er_max;
 	ch->er_lines = bytes / GLEXCH_LINE & ~3u; /* the tail of a short one is a fourth */
-	ch->er_lines_copy = params->er_bytes ? glexch_er_half(ch->er_lines) : ch->er_lines;
+	ch->er_lines_copy = glexch_er_half(ch->er_lines);
 	ch->er_after = params->mode == GLEXCH_MODE_ER ? 1 : GLEXCH_ER_TRAFFIC;
 }
 

@@ -163,7 +163,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	UINT("GLEX_MAX_ER_CHANNELS", mpi_er_channels, "32", 0, 4096, "peers",
 	     "peers that can have rings of their own at a time; 0: none"),
 	SIZE("GLEX_MPI_ER_RING_SIZE", mpi_er_ring_size, "0", 0, 256 * K,
-	     "size of such a ring, at least 4K, of which it has half where the sender needs a copy of it (endpoints of type NORMAL); 0: 32K; a peer has one in each direction, the same in all processes of a job"),
+	     "size of such a ring, at least 4K, of which it has half where the sender needs a copy of it (endpoints of type NORMAL); 0: 64K; a peer has one in each direction, the same in all processes of a job"),
 	SIZE("GLEX_MPI_SR_BLOCK_SIZE", mpi_sr_block_size, "16K", K, M,
 	     "size of a block of the channel shared by all peers"),
 	UINT("GLEX_MPI_SR_BLOCKS", mpi_sr_blocks, "128", 4, 4096, "blocks",
