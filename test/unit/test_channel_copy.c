@@ -16,14 +16,6 @@ static copy_fn *const copies[] = {glexch_copy_few, glexch_copy_words, glexch_cop
 static const size_t offsets[] = {0, 1, 8, 31, 40, 63};
 static _Alignas(64) unsigned char dst[ROOM];
 
-static bool is_zero(const unsigned char *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
 /* Out of memory that ends where the bytes do: the address sanitizer sees who reads on. */
 static void must_copy(copy_fn *copy, size_t at, size_t from, size_t len)
 {
@@ -36,8 +28,8 @@ static void must_copy(copy_fn *copy, size_t at, size_t from, size_t len)
 	memset(dst, 0, sizeof(dst));
 	copy(dst + at, src, len);
 	UNIT_CHECK(!len || !memcmp(dst + at, src, len));
-	UNIT_CHECK(is_zero(dst, at));
-	UNIT_CHECK(is_zero(dst + at + len, ROOM - at - len));
+	UNIT_CHECK(unit_is_zero(dst, at));
+	UNIT_CHECK(unit_is_zero(dst + at + len, ROOM - at - len));
 	free(mem);
 }
 

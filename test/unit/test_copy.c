@@ -23,20 +23,12 @@ static void setup(void)
 		src[i] = (unsigned char)(unit_random(&seed) % 255 + 1);
 }
 
-static bool is_zero(const unsigned char *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
 /* Bytes [at, at + len) of dst must be those from src + from, all others 0. */
 static void must_be_exact(size_t at, size_t from, size_t len)
 {
 	UNIT_CHECK(!memcmp(dst + at, src + from, len));
-	UNIT_CHECK(is_zero(dst, at));
-	UNIT_CHECK(is_zero(dst + at + len, ROOM - at - len));
+	UNIT_CHECK(unit_is_zero(dst, at));
+	UNIT_CHECK(unit_is_zero(dst + at + len, ROOM - at - len));
 }
 
 static const size_t offsets[] = {0, 1, 7, 8, 31, 32, 33, 60, 63};

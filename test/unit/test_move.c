@@ -22,14 +22,6 @@ static void fill(unsigned char *p, size_t n, uint32_t seed)
 		p[i] = (unsigned char)(unit_random(&seed) % 255 + 1);
 }
 
-static bool all_zero(const unsigned char *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
 /* _i: alignment of the destination */
 START_TEST(copy__any_length_and_alignment__exact_bytes_and_no_others)
 {
@@ -43,8 +35,8 @@ START_TEST(copy__any_length_and_alignment__exact_bytes_and_no_others)
 			memset(dst, 0, sizeof(dst));
 			emu_copy_ordered(to, src + from, len);
 			UNIT_CHECK(!memcmp(to, src + from, len));
-			UNIT_CHECK(all_zero(dst, (size_t)(to - dst)));
-			UNIT_CHECK(all_zero(to + len, sizeof(dst) - (size_t)(to - dst) - len));
+			UNIT_CHECK(unit_is_zero(dst, (size_t)(to - dst)));
+			UNIT_CHECK(unit_is_zero(to + len, sizeof(dst) - (size_t)(to - dst) - len));
 		}
 	}
 }
@@ -340,7 +332,7 @@ START_TEST(move__own_to_own__copies_here)
 
 	ck_assert_int_eq(emu_move(&fake.host, &dst, 100, &src, 30, 700), EMU_REACH_OK);
 	ck_assert_mem_eq(target + 100, source + 30, 700);
-	ck_assert(all_zero(target, 100) && all_zero(target + 800, SIZE - 800));
+	ck_assert(unit_is_zero(target, 100) && unit_is_zero(target + 800, SIZE - 800));
 	ck_assert_int_eq(fake.count, 0);
 	ck_assert_uint_eq(by_map(), 1);
 	ck_assert_uint_eq(by_attach(), 0);
@@ -414,7 +406,7 @@ START_TEST(move__private_to_mapped__reads_into_the_mapping)
 		memset(shared, 0, sizeof(shared));
 		ck_assert_int_eq(emu_move(&fake.host, &dst, 8, &src, 30, lens[n]), EMU_REACH_OK);
 		ck_assert_mem_eq(shared + PAGE_GAP + 8, source + 30, lens[n]);
-		ck_assert(all_zero(shared + PAGE_GAP + 8 + lens[n], SIZE - 8 - lens[n]));
+		ck_assert(unit_is_zero(shared + PAGE_GAP + 8 + lens[n], SIZE - 8 - lens[n]));
 	}
 }
 END_TEST
@@ -589,7 +581,7 @@ START_TEST(move__source_covered_in_part__each_byte_comes_its_way)
 		ck_assert_int_eq(emu_move(&fake.host, &dst, 0, &src, parts[p].offset, parts[p].len), EMU_REACH_OK);
 		for (uint64_t i = 0; i < parts[p].len; i++)
 			UNIT_CHECK(target[i] == *byte_of(source, covers[_i], parts[p].offset + i));
-		ck_assert(all_zero(target + parts[p].len, SIZE - parts[p].len));
+		ck_assert(unit_is_zero(target + parts[p].len, SIZE - parts[p].len));
 	}
 }
 END_TEST
@@ -634,7 +626,7 @@ START_TEST(move__first_run_fails__nothing_follows)
 	fake.with = EMU_REACH_FAULT;
 	ck_assert_int_eq(emu_move(&fake.host, &dst, 0, &src, 0, SIZE), EMU_REACH_FAULT);
 	ck_assert_int_eq(fake.count, 2);
-	ck_assert(all_zero(shared, sizeof(shared)));
+	ck_assert(unit_is_zero(shared, sizeof(shared)));
 	ck_assert_int_eq(emu_move_from(&fake.host, &dst, 1010, source, 96), EMU_REACH_OK);
 	ck_assert_mem_eq(shared + 10, source, 96);
 }
@@ -701,7 +693,7 @@ START_TEST(move__host_fails__cause_passes_through_and_nothing_follows)
 	fake.count = 0;
 	fake.fail_at = 1; /* after the map */
 	ck_assert_int_eq(emu_move(&fake.host, &map_dst, 0, &src, 0, 2000), causes[_i]);
-	ck_assert(all_zero(shared, sizeof(shared)));
+	ck_assert(unit_is_zero(shared, sizeof(shared)));
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,14 @@ static inline uint32_t unit_random(uint32_t *state)
 {
 	*state = *state * 1664525u + 1013904223u;
 	return *state >> 8;
+}
+
+static inline bool unit_is_zero(const unsigned char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i])
+			return false;
+	return true;
 }
 
 static inline void *unit_zeroed(size_t size)
