@@ -39,6 +39,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/group/priv.h \
 	libglex/src/group/direct.h \
 	libglex/src/group/board.c \
+	libglex/src/group/board_pool.c \
 	libglex/src/group/direct.c \
 	libglex/src/group/gather.c \
 	libglex/src/group/gates.c \

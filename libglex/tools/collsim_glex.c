@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * collsim_glex.c - those calls of glex.h that libglex/src/group makes, on nodes
- * of a simulated machine: the group's own code decides what each node posts.
+ * of a simulated machine: the group's own code decides what each node posts.  And its boards: trees have none.
  *
  * Mini-packets, and the PUTs of long broadcasts: of memory there is only how much of
  * it a node holds (emulator/sim/memory.c).  The empty PUTs by which a group looks after
@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "group/priv.h"
 
 /* A handle points to it. */
 struct collsim_ep {
@@ -139,21 +141,18 @@ glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh)
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
+void *glexi_board_take(glex_device_handle_t dev)
 {
 	static unsigned char untouched[8];
 
 	(void)dev;
-	(void)len;
-	*addr_p = untouched;
-	return GLEX_SUCCESS;
+	return untouched;
 }
 
-glex_ret_t glex_free(glex_device_handle_t dev, void *addr)
+void glexi_board_give(void *board, enum glexi_board_state state)
 {
-	(void)dev;
-	(void)addr;
-	return GLEX_SUCCESS;
+	(void)board;
+	(void)state;
 }
 
 /* Nobody dies. */

@@ -32,13 +32,13 @@ static size_t heap_of_ends(int n)
 #define BOARD 4096u
 
 /* Beside its endpoints. */
-START_TEST(group__joined__memory_is_a_page_and_little_more_than_the_cards)
+START_TEST(group__joined__memory_is_a_board_and_little_more_than_the_cards)
 {
 	static const uint32_t members[] = {2, 8, 16, 32, 64};
 	struct glex_group_card card, cards[GLEX_GROUP_DIRECT_MAX];
 	bool direct = _i < 5;
 	struct crowd c = {.n = members[_i % 5]};
-	size_t before, used, ends;
+	size_t before, used, ends, board = direct ? BOARD : 0;
 	uint32_t i;
 
 	OK(glex_open_device(0, &dev));
@@ -49,9 +49,9 @@ START_TEST(group__joined__memory_is_a_page_and_little_more_than_the_cards)
 		cards[i] = card;
 	OK(glex_group_join(group, cards, c.n, 0, direct ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY, direct ? 0 : 8));
 	used = heap_used() - before;
-	used = (used > ends ? used - ends : 0) + (direct ? BOARD : 0);
+	used = (used > ends ? used - ends : 0) + board;
 	printf("# %s, %u members: %zu bytes\n", direct ? "direct" : "k-ary", c.n, used);
-	ck_assert_uint_le(used, direct ? BOARD + 1024 + c.n * (sizeof(card) + 4) : 1280 + c.n * 8);
+	ck_assert_uint_le(used, direct ? board + 1024 + c.n * (sizeof(card) + 4) : 1280 + c.n * 8);
 	close_group();
 }
 END_TEST
@@ -76,14 +76,62 @@ START_TEST(open__for_no_tree__one_endpoint_and_no_more_members)
 }
 END_TEST
 
+/* Mappings of memory that was allocated. */
+static uint32_t mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	uint32_t n = 0;
+
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:glex_alloc") != NULL;
+	fclose(f);
+	return n;
+}
+
+/* 1, 4, 16 and 16 boards. */
+START_TEST(open__many_for_no_tree__few_pieces_of_memory_and_none_when_all_are_closed)
+{
+	struct glex_group_card card;
+	glex_group_t groups[22];
+	uint32_t before, i;
+
+	OK(glex_open_device(0, &dev));
+	before = mappings();
+	for (i = 0; i < 22; i++)
+		OK(glex_group_open(dev, GLEX_EP_TYPE_EMULATE, 2, &groups[i], &card));
+	ck_assert_uint_eq(mappings() - before, 4);
+	for (i = 0; i < 22; i++)
+		OK(glex_group_close(groups[i]));
+	ck_assert_uint_eq(mappings(), before);
+	OK(glex_close_device(dev));
+}
+END_TEST
+
+/* The endpoints of a group hold the device. */
+START_TEST(close__after_the_device__gives_its_memory_back)
+{
+	struct glex_group_card card;
+
+	OK(glex_open_device(0, &dev));
+	OK(glex_group_open(dev, GLEX_EP_TYPE_FAST, 2, &group, &card));
+	OK(glex_close_device(dev));
+	OK(glex_group_close(group));
+	ck_assert_uint_eq(mappings(), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("group_open");
 	TCase *tc = tcase_create("group_open");
 
 	own_job("group-open");
-	tcase_add_loop_test(tc, group__joined__memory_is_a_page_and_little_more_than_the_cards, 0, 10);
+	tcase_add_loop_test(tc, group__joined__memory_is_a_board_and_little_more_than_the_cards, 0, 10);
 	tcase_add_test(tc, open__for_no_tree__one_endpoint_and_no_more_members);
+	tcase_add_test(tc, open__many_for_no_tree__few_pieces_of_memory_and_none_when_all_are_closed);
+	tcase_add_test(tc, close__after_the_device__gives_its_memory_back);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

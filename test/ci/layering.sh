@@ -10,7 +10,7 @@
 # queue, so that an empty poll makes no call.  emulator/sim puts many of emulator/nic
 # into virtual time, as glexd puts them into processes; glex_collsim stands on it
 # and not on the library, because its nodes are no processes: it offers libglex/src/group
-# the calls of glex.h itself.
+# the calls of glex.h itself, and what is in place of boards.
 # shellcheck source=test/ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -37,6 +37,7 @@ libglex/src/util/:
 libglex/tools/glex_info: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/
 libglex/tools/glex_stat: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/
 libglex/tools/glex_collsim: $api emulator/sim/
+libglex/tools/collsim_glex: $api emulator/sim/ libglex/src/group/priv.h
 libglex/tools/collsim: $api emulator/sim/
 libglex/tools/: $api
 libglex/man/: libglex/src/cfg/

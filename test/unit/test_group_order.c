@@ -107,21 +107,18 @@ glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh)
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t glex_alloc(glex_device_handle_t dev, uint64_t len, void **addr_p)
+void *glexi_board_take(glex_device_handle_t dev)
 {
 	static unsigned char untouched[8];
 
 	(void)dev;
-	(void)len;
-	*addr_p = untouched;
-	return GLEX_SUCCESS;
+	return untouched;
 }
 
-glex_ret_t glex_free(glex_device_handle_t dev, void *addr)
+void glexi_board_give(void *board, enum glexi_board_state state)
 {
-	(void)dev;
-	(void)addr;
-	return GLEX_SUCCESS;
+	(void)board;
+	(void)state;
 }
 
 glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list)

@@ -16,6 +16,7 @@ glex_model_tests = \
 	test/unit/test_dead \
 	test/unit/test_att \
 	test/unit/test_bias \
+	test/unit/test_board_pool \
 	test/unit/test_exec \
 	test/unit/test_memwatch \
 	test/unit/test_vma \
@@ -51,6 +52,9 @@ test_unit_libqueue_la_CFLAGS = $(AM_CFLAGS) -pthread
 glex_model_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
 glex_model_libs = emulator/nic/libemunic.la $(CHECK_LIBS) -lpthread
 
+test_unit_test_board_pool_SOURCES = test/unit/test_board_pool.c test/unit/unit.h libglex/src/group/board_pool.c
+test_unit_test_board_pool_CFLAGS = $(glex_model_cflags)
+test_unit_test_board_pool_LDADD = $(glex_model_libs)
 # They have the engine's own code in them, with points to die at.
 test_unit_test_coll_SOURCES = test/unit/test_coll.c test/unit/coll_net.c test/unit/coll_net.h test/unit/unit.h
 test_unit_test_coll_CFLAGS = $(glex_model_cflags)

@@ -132,21 +132,30 @@ void glexi_board_greet(struct glex_group *group)
 		put(group, i, offsetof(struct glexi_board, greeted), &nothing, sizeof(nothing), 0);
 }
 
+/* Not what a board has that nobody gave up, and no other group's. */
+static uint64_t broken_of(const struct glex_group_card *card)
+{
+	return UINT64_C(1) << 32 | card->key;
+}
+
 /* Not by an MP, for which there may be no room. */
 void glexi_board_break(struct glex_group *group)
 {
-	uint64_t broken = 1;
+	uint64_t broken;
 	uint32_t i;
 
-	for (i = 0; i < group->neighbours; i++)
+	for (i = 0; i < group->neighbours; i++) {
+		broken = broken_of(&group->near[i]);
 		put(group, i, offsetof(struct glexi_board, broken), &broken, sizeof(broken), 0);
+	}
 }
 
 bool glexi_board_is_broken(const struct glex_group *group)
 {
 	const uint64_t *broken = &group->direct->board->broken;
 
-	return __atomic_load_n(broken, __ATOMIC_RELAXED) != 0; /* relaxed: nothing comes with it */
+	return __atomic_load_n(broken, __ATOMIC_RELAXED) ==
+	       broken_of(&group->card); /* relaxed: nothing comes with it */
 }
 
 static glex_ret_t ask_ended(struct glex_group *group, uint32_t member, uint64_t *ended)

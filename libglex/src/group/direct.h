@@ -48,7 +48,7 @@ struct glexi_board {
 	unsigned char apart[LINE - 8 * LEVELS];
 	uint64_t ended;	  /* the last line of what its owner has ended */
 	uint64_t greeted; /* nothing */
-	uint64_t broken;  /* by whoever gives it up; 0: by nobody */
+	uint64_t broken;  /* of its owner's card, by whoever gives it up; else: by nobody */
 	unsigned char apart2[LINE - 24];
 	struct line result[RESULTS];
 	struct line operand[OPERANDS];

@@ -65,11 +65,13 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 	if (!new_key(&attr.key))
 		return GLEX_SYS_ERR;
 	ret = create_ends(group, dev, &attr);
-	if (ret == GLEX_SUCCESS)
-		ret = glex_alloc(dev, GLEXI_BOARD, &group->board);
-	if (ret == GLEX_SUCCESS)
-		ret = glex_register_mem(group->up, group->board, GLEXI_BOARD,
-					GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC, &group->mh);
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	group->board = glexi_board_take(dev);
+	if (!group->board)
+		return GLEX_NO_MEM_RESOURCE;
+	ret = glex_register_mem(group->up, group->board, GLEXI_BOARD, GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC,
+				&group->mh);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	glex_poll_dead(dev, &group->dead_next, &none, NULL);
@@ -118,6 +120,19 @@ static void close_ends(struct glex_group *group)
 		end(group->up);
 }
 
+static void give_board(struct glex_group *group, enum glexi_board_state state)
+{
+	glex_deregister_mem(group->up, group->mh);
+	glexi_board_give(group->board, state);
+	group->board = NULL;
+}
+
+/* All have done what there was, and nobody writes to the board of who has left: direct.h, I4. */
+static bool has_gone_well(const struct glex_group *group)
+{
+	return group->direct && group->is_left && !group->is_broken && !group->is_bereft;
+}
+
 glex_ret_t glex_group_close(glex_group_t group)
 {
 	if (!group)
@@ -128,9 +143,9 @@ glex_ret_t glex_group_close(glex_group_t group)
 		glex_group_wait(group, -1);
 	if (group->longer)
 		group->longer->drop(group);
-	close_ends(group);
 	if (group->board)
-		glex_free(group->dev, group->board);
+		give_board(group, has_gone_well(group) ? GLEXI_BOARD_WRITTEN : GLEXI_BOARD_SPENT);
+	close_ends(group);
 	glexi_direct_leave(group);
 	glexi_gates_leave(group);
 	free(group->puts);
@@ -166,11 +181,8 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 		ret = glexi_direct_join(group, cards);
 	else
 		ret = glexi_gates_join(group, cards, shape, degree ? degree : DEFAULT_DEGREE);
-	if (ret == GLEX_SUCCESS && !group->direct) { /* nobody writes there */
-		glex_deregister_mem(group->up, group->mh);
-		glex_free(group->dev, group->board);
-		group->board = NULL;
-	}
+	if (ret == GLEX_SUCCESS && !group->direct)
+		give_board(group, GLEXI_BOARD_UNWRITTEN); /* nobody writes there */
 	if (ret != GLEX_SUCCESS) {
 		glexi_direct_leave(group);
 		glexi_gates_leave(group);

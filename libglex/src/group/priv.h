@@ -3,7 +3,7 @@
  * priv.h - a group, as its files see it.  A collective takes one of two ways:
  *
  *   tree.c, gates.c                along a tree, by requests that packets trigger
- *   direct.c, board.c, gather.c    no tree: members write into each other's boards
+ *   direct.c, board.c, gather.c    no tree: members write into each other's boards, which are out of board_pool.c
  *
  * long.c makes a broadcast of any length out of short ones and of what the members fetch, or, puts.c, of what
  * is passed down a tree.
@@ -122,6 +122,15 @@ bool glexi_group_hear(struct glex_group *group);
 
 /* An error that who ends its part, or has no room for a note, brings others, and that says nothing. */
 bool glexi_group_is_harmless(const struct glex_group *group, const struct glex_err_req *err);
+
+/*
+ * A board, all zeros; NULL: there is no memory.  give: once its region is deregistered, and before the
+ * endpoints go.  UNWRITTEN: by nobody; SPENT: somebody may write there yet.
+ */
+enum glexi_board_state { GLEXI_BOARD_UNWRITTEN, GLEXI_BOARD_WRITTEN, GLEXI_BOARD_SPENT };
+
+void *glexi_board_take(glex_device_handle_t dev);
+void glexi_board_give(void *board, enum glexi_board_state state);
 
 /* On everybody's board, without a tree: that it is broken, and whether somebody has said so. */
 void glexi_board_break(struct glex_group *group);
