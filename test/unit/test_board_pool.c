@@ -4,7 +4,7 @@
 
 #include "group/priv.h"
 
-#define LEN GLEXI_BOARD
+#define LEN GLEXI_BOARD_OF_FEW
 
 /* ---- glex_ext.h, as far as it is used ------------------------------------------- */
 
@@ -37,7 +37,7 @@ static void take(unsigned char **boards, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		boards[i] = glexi_board_take(&device[0]);
+		boards[i] = glexi_board_take(&device[0], LEN);
 		ck_assert_ptr_nonnull(boards[i]);
 	}
 }
@@ -121,16 +121,19 @@ START_TEST(take__one_was_spent__never_that_one)
 }
 END_TEST
 
-START_TEST(take__of_another_device__out_of_another_piece)
+START_TEST(take__of_another_device_or_length__out_of_another_piece)
 {
 	unsigned char *boards[2];
-	void *other;
+	void *other, *longer;
 
 	take(boards, 2); /* the second piece has room for three more */
-	other = glexi_board_take(&device[1]);
-	ck_assert_ptr_nonnull(other);
-	ck_assert_uint_eq(pieces, 3);
+	other = glexi_board_take(&device[1], LEN);
+	longer = glexi_board_take(&device[0], GLEXI_BOARD);
+	ck_assert_uint_eq(pieces, 4);
+	memset(longer, 1, GLEXI_BOARD);
+	ck_assert(unit_is_zero(other, LEN));
 	glexi_board_give(other, GLEXI_BOARD_WRITTEN);
+	glexi_board_give(longer, GLEXI_BOARD_WRITTEN);
 	ck_assert_uint_eq(pieces, 2);
 	give(boards, 2, GLEXI_BOARD_WRITTEN);
 }
@@ -141,7 +144,7 @@ START_TEST(take__no_memory__null_and_later_a_board)
 	unsigned char *board;
 
 	is_short = true;
-	ck_assert_ptr_null(glexi_board_take(&device[0]));
+	ck_assert_ptr_null(glexi_board_take(&device[0], LEN));
 	is_short = false;
 	take(&board, 1);
 	glexi_board_give(board, GLEXI_BOARD_WRITTEN);
@@ -158,7 +161,7 @@ int main(void)
 	tcase_add_test(tc, take__one_that_was_given__all_zeros);
 	tcase_add_test(tc, take__one_that_was_given_unwritten__as_it_is);
 	tcase_add_test(tc, take__one_was_spent__never_that_one);
-	tcase_add_test(tc, take__of_another_device__out_of_another_piece);
+	tcase_add_test(tc, take__of_another_device_or_length__out_of_another_piece);
 	tcase_add_test(tc, take__no_memory__null_and_later_a_board);
 	suite_add_tcase(suite, tc);
 	return unit_run(suite);

@@ -24,18 +24,16 @@ static uint32_t words_of(const struct glexi_direct *direct, uint32_t line)
 
 static uint32_t index_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
 {
-	uint64_t number = first_of(direct) + line;
-
 	if (kind == RESULT)
-		return (uint32_t)(number % RESULTS);
-	if (direct->teams > 1)
-		number = number * LEVELS + direct->level;
-	return RESULTS + (uint32_t)(number % (OPERANDS / direct->team)) * direct->team + slot;
+		return direct->result + line;
+	if (direct->level)
+		return direct->first + direct->team * direct->lines + direct->teams * line + slot;
+	return direct->first + direct->team * line + slot;
 }
 
 static uint32_t offset_of(uint32_t index)
 {
-	return (uint32_t)offsetof(struct glexi_board, result) + index * LINE;
+	return (uint32_t)offsetof(struct glexi_board, line) + index * LINE;
 }
 
 static struct line *line_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
@@ -123,15 +121,6 @@ static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset,
 	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
 }
 
-void glexi_board_greet(struct glex_group *group)
-{
-	uint64_t nothing = 0;
-	uint32_t i;
-
-	for (i = 0; i < group->neighbours; i++)
-		put(group, i, offsetof(struct glexi_board, greeted), &nothing, sizeof(nothing), 0);
-}
-
 /* Not what a board has that nobody gave up, and no other group's. */
 static uint64_t broken_of(const struct glex_group_card *card)
 {
@@ -163,10 +152,20 @@ static glex_ret_t ask_ended(struct glex_group *group, uint32_t member, uint64_t 
 	return glexi_board_add(group, member, offsetof(struct glexi_board, ended), 0, ended);
 }
 
-/* Has a line of this kind room, where all up to this one have been read? */
-static bool fits(const struct glexi_direct *direct, enum kind kind, uint64_t ended)
+/* No PUT: that might come when a member has left, if no collective has needed this one. */
+void glexi_board_greet(struct glex_group *group)
 {
-	return ended + direct->window[kind] >= direct->seq || (kind == OPERAND && ended >= direct->left);
+	uint64_t ended;
+	uint32_t i;
+
+	for (i = 0; i < group->neighbours; i++)
+		ask_ended(group, i + (i >= group->me), &ended);
+}
+
+/* Is there room for what was begun, where all up to there has ended? */
+static bool fits(const struct glexi_direct *direct, uint64_t ended)
+{
+	return ended + direct->room >= direct->up_to;
 }
 
 /* Of all others, as far as they have not been asked: whoever is behind is asked again. */
@@ -180,13 +179,13 @@ static glex_ret_t find_room_of_all(struct glex_group *group)
 		ret = ask_ended(group, direct->asked + (direct->asked >= group->me), &ended);
 		if (ret != GLEX_SUCCESS)
 			return ret;
-		direct->is_held = !fits(direct, RESULT, ended);
+		direct->is_held = !fits(direct, ended);
 		if (direct->is_held)
 			return GLEX_NO_MP;
 		if (!direct->asked || ended < direct->least)
 			direct->least = ended;
 	}
-	direct->lag[RESULT] = direct->least;
+	direct->lag = direct->least;
 	direct->asked = 0;
 	return GLEX_SUCCESS;
 }
@@ -196,19 +195,19 @@ static glex_ret_t find_room_of_one(struct glex_group *group, uint32_t member)
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret = GLEX_SUCCESS;
 
-	if (direct->teller != member || !fits(direct, OPERAND, direct->heard))
+	if (direct->teller != member || !fits(direct, direct->heard))
 		ret = ask_ended(group, member, &direct->heard);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	direct->teller = member;
-	direct->is_held = !fits(direct, OPERAND, direct->heard);
+	direct->is_held = !fits(direct, direct->heard);
 	return direct->is_held ? GLEX_NO_MP : GLEX_SUCCESS;
 }
 
 /* I2.  Operands go to one other member. */
 static glex_ret_t find_room(struct glex_group *group, uint32_t first, enum kind kind)
 {
-	if (fits(group->direct, kind, group->direct->lag[kind]))
+	if (fits(group->direct, group->direct->lag))
 		return GLEX_SUCCESS;
 	return kind == RESULT ? find_room_of_all(group) : find_room_of_one(group, first + (first >= group->me));
 }
@@ -358,5 +357,5 @@ glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t o
 void glexi_board_say_ended(struct glexi_direct *direct)
 {
 	/* relaxed: stronger, pairs with the NIC: what was read before this may be overwritten */
-	__atomic_store_n(&direct->board->ended, direct->seq, __ATOMIC_RELEASE);
+	__atomic_store_n(&direct->board->ended, direct->up_to, __ATOMIC_RELEASE);
 }

@@ -24,6 +24,7 @@ struct piece {
 	struct piece *next;
 	glex_device_handle_t dev;
 	unsigned char *base;
+	uint32_t len;	  /* of a board */
 	uint32_t count;	  /* boards */
 	uint32_t in_use;  /* how many */
 	uint32_t taken;	  /* a bit each: in use, or spent */
@@ -50,16 +51,16 @@ static void init_once(void)
 	pthread_atfork(lock_pieces, unlock_pieces, unlock_pieces);
 }
 
-static struct piece *new_piece(glex_device_handle_t dev, uint32_t count)
+static struct piece *new_piece(glex_device_handle_t dev, uint32_t len, uint32_t count)
 {
 	struct piece *piece = calloc(1, sizeof(*piece));
 	void *base;
 
-	if (!piece || glex_alloc(dev, (uint64_t)GLEXI_BOARD * count, &base) != GLEX_SUCCESS) {
+	if (!piece || glex_alloc(dev, (uint64_t)len * count, &base) != GLEX_SUCCESS) {
 		free(piece);
 		return NULL;
 	}
-	*piece = (struct piece){.next = pieces, .dev = dev, .base = base, .count = count};
+	*piece = (struct piece){.next = pieces, .dev = dev, .base = base, .len = len, .count = count};
 	pieces = piece;
 	return piece;
 }
@@ -70,41 +71,41 @@ static uint32_t all_of(const struct piece *piece)
 }
 
 /* With room for one more. */
-static struct piece *find_piece(glex_device_handle_t dev)
+static struct piece *find_piece(glex_device_handle_t dev, uint32_t len)
 {
 	struct piece *piece;
 	uint32_t count = 1;
 
 	for (piece = pieces; piece; piece = piece->next) {
-		if (piece->dev != dev)
+		if (piece->dev != dev || piece->len != len)
 			continue;
 		if (piece->taken != all_of(piece))
 			return piece;
 		count = 4 * piece->count > count ? 4 * piece->count : count;
 	}
-	return new_piece(dev, count < BOARDS_MAX ? count : BOARDS_MAX);
+	return new_piece(dev, len, count < BOARDS_MAX ? count : BOARDS_MAX);
 }
 
 static void *take_of(struct piece *piece)
 {
 	uint32_t i = (uint32_t)__builtin_ctz(~piece->taken);
-	unsigned char *board = piece->base + (size_t)i * GLEXI_BOARD;
+	unsigned char *board = piece->base + (size_t)i * piece->len;
 
 	if (piece->written >> i & 1)
-		memset(board, 0, GLEXI_BOARD);
+		memset(board, 0, piece->len);
 	piece->taken |= 1u << i;
 	piece->in_use++;
 	return board;
 }
 
-void *glexi_board_take(glex_device_handle_t dev)
+void *glexi_board_take(glex_device_handle_t dev, uint32_t len)
 {
 	struct piece *piece;
 	void *board = NULL;
 
 	pthread_once(&once, init_once);
 	lock_pieces();
-	piece = find_piece(dev);
+	piece = find_piece(dev, len);
 	if (piece)
 		board = take_of(piece);
 	unlock_pieces();
@@ -113,7 +114,7 @@ void *glexi_board_take(glex_device_handle_t dev)
 
 static bool is_in(const struct piece *piece, const unsigned char *board)
 {
-	return board >= piece->base && board < piece->base + (size_t)GLEXI_BOARD * piece->count;
+	return board >= piece->base && board < piece->base + (size_t)piece->len * piece->count;
 }
 
 void glexi_board_give(void *board, enum glexi_board_state state)
@@ -125,7 +126,7 @@ void glexi_board_give(void *board, enum glexi_board_state state)
 	for (at = &pieces; !is_in(*at, board); at = &(*at)->next)
 		;
 	piece = *at;
-	bit = 1u << (uint32_t)(((unsigned char *)board - piece->base) / GLEXI_BOARD);
+	bit = 1u << (uint32_t)(((unsigned char *)board - piece->base) / piece->len);
 	if (state != GLEXI_BOARD_SPENT)
 		piece->taken &= ~bit;
 	if (state != GLEXI_BOARD_UNWRITTEN)

@@ -92,8 +92,7 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 	direct->board = group->board;
 	direct->team = group->n <= FLAT ? group->n : TEAM;
 	direct->teams = (group->n + direct->team - 1) / direct->team;
-	direct->window[RESULT] = RESULTS;
-	direct->window[OPERAND] = OPERANDS / direct->team;
+	direct->room = group->n <= GLEXI_FEW ? FEW_LINES : LINES;
 	for (i = 0; i < others; i++)
 		group->near[i] = cards[i + (i >= group->me)];
 	group->neighbours = others;
@@ -263,7 +262,7 @@ static glex_ret_t do_spread(struct glex_group *group)
 {
 	glex_ret_t ret;
 
-	group->direct->lag[RESULT] = first_of(group->direct) - 1; /* all have begun */
+	group->direct->lag = group->direct->from; /* all have begun */
 	if (group->what == GLEXI_GATHER)
 		return glexi_gather_spread(group);
 	ret = glexi_board_send(group, 0, others_of(group), RESULT);
@@ -370,21 +369,6 @@ static void say_asleep(struct glex_group *group)
 
 /* ---- beginning, waiting ----------------------------------------------------------- */
 
-/* Who has ended what all had to begin knows that all have ended what was before, and that its operands have been read. */
-static void learn(struct glex_group *group)
-{
-	struct glexi_direct *direct = group->direct;
-	uint64_t before = first_of(direct) - 1;
-	bool unread = direct->exchange || group->what == GLEXI_GATHER; /* by some, perhaps */
-
-	if (unread || is_to_one(group))
-		direct->left = direct->seq;
-	if (!is_all(group))
-		return;
-	direct->lag[RESULT] = before;
-	direct->lag[OPERAND] = unread ? before : direct->seq;
-}
-
 static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 {
 	switch (stage) {
@@ -422,7 +406,8 @@ static glex_ret_t advance(struct glex_group *group, enum stage end)
 			return ret;
 		direct->stage = direct->level == level ? direct->stage + 1 : SEND;
 	}
-	learn(group);
+	if (is_all(group))
+		direct->lag = direct->from; /* all have begun it, so they have ended what was before */
 	glexi_board_say_ended(direct);
 	wake(group);
 	return GLEX_SUCCESS;
@@ -457,6 +442,26 @@ void *glexi_direct_operand(struct glex_group *group)
 	return &group->direct->own;
 }
 
+/* Of the ring, the next that is long enough in one piece. */
+static void take_lines(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	bool has_operands = group->what == GLEXI_REDUCE || group->what == GLEXI_GATHER || direct->exchange;
+	bool has_results = !direct->exchange && !is_to_one(group);
+	uint32_t operands = has_operands ? direct->team + (direct->teams > 1 ? direct->teams : 0) : 0;
+	uint32_t first = direct->first + (uint32_t)(direct->up_to - direct->from);
+	uint32_t lines = (operands + has_results) * direct->lines;
+
+	direct->from = direct->up_to;
+	if (first + lines > direct->room) {
+		direct->from += direct->room - first;
+		first = 0;
+	}
+	direct->first = first;
+	direct->result = first + operands * direct->lines;
+	direct->up_to = direct->from + lines;
+}
+
 /* An operand is in place. */
 static void prepare(struct glex_group *group, const void *data, uint32_t len)
 {
@@ -472,6 +477,7 @@ static void prepare(struct glex_group *group, const void *data, uint32_t len)
 	}
 	direct->lines = 1 + (direct->bytes > DATA);
 	direct->seq += direct->lines;
+	take_lines(group);
 	stamp_lines(group);
 	if (group->what != GLEXI_BCAST || group->me == group->root)
 		glexi_board_pack(group, data);

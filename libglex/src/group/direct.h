@@ -6,18 +6,20 @@
  *   direct.c   which are sent to whom, and waited for
  *   gather.c   the same, where those of all are the result
  *
- *   board    | arrived 2 | ended, broken | results | operands |
- *   results  | line q at q % RESULTS |
- *   operands | places of so many lines as a team has members |       lines of 64 bytes
- *   line     | ... data, to the right | stamp 8 |                    stamp: line's number, what, bytes
+ *   board      | arrived 2 | ended, broken | lines of 64 bytes |
+ *   lines      | ... | a collective | the next | ... | the first again | ...      a ring: all members count alike
+ *   collective | operands, line by line: a team's, those of teams | results |
+ *   line       | ... data, to the right | stamp 8 |                 stamp: line's number, what, bytes
+ *
+ * What a collective takes of the ring, as many lines as are written to any board, lies in one piece: where it would not
+ * fit before the end, it begins at the start.
  *
  * Up to FLAT members are one team, and meet at member 0's board.  More are teams of TEAM, each of
  * which meets at its first member's; who comes last there goes on to where teams meet, at member 0's:
  * level 1.  Each level has places and a counter of its own.
  *
  * I1  `ended` is not ahead of what the board's owner has ended, lag not of what all have.
- * I2  A line is PUT when the one before at its place has been read: whoever it is for has ended what is in the
- *     way, or it was an operand of a collective that ends nowhere before all operands have been read.
+ * I2  A line is PUT when the one before at its place has been read: whoever it is for has ended what is in the way.
  * I3  A stamp is the last of its line that becomes visible; it is read first.
  * I4  Who has ended a collective is sent nothing more of it: he may leave.  So nobody tells a sender that he has
  *     read a line, which that one might not be there for; the sender looks at `ended` when he is short of room.
@@ -37,31 +39,35 @@ struct line {
 	uint64_t stamp;
 };
 
-#define FLAT	 16u /* members that are one team */
-#define TEAM	 8u
-#define RESULTS	 30u
-#define OPERANDS 32u
-#define LEVELS	 2u
+#define FLAT	  16u /* members that are one team */
+#define TEAM	  8u
+#define LINES	  68u /* of the ring: */
+#define FEW_LINES 44u
+#define LEVELS	  2u
 
 struct glexi_board {
 	uint64_t arrived[LEVELS]; /* how many, and above 32 bits at what, in sum since the beginning */
 	unsigned char apart[LINE - 8 * LEVELS];
-	uint64_t ended;	  /* the last line of what its owner has ended */
-	uint64_t greeted; /* nothing */
-	uint64_t broken;  /* of its owner's card, by whoever gives it up; else: by nobody */
-	unsigned char apart2[LINE - 24];
-	struct line result[RESULTS];
-	struct line operand[OPERANDS];
+	uint64_t ended;	 /* up to where in the ring, its laps counted, its owner has ended all */
+	uint64_t broken; /* of its owner's card, by whoever gives it up; else: by nobody */
+	unsigned char apart2[LINE - 16];
+	struct line line[];
 };
 
-static_assert(sizeof(struct glexi_board) <= GLEXI_BOARD && offsetof(struct glexi_board, result) % LINE == 0, "lines");
+/* Of n members, with two lines each. */
+#define MOST_LINES(n, teams) (2 * ((n) + (teams) + 1))
+
+static_assert(sizeof(struct glexi_board) + LINES * LINE <= GLEXI_BOARD && sizeof(struct glexi_board) % LINE == 0,
+	      "lines");
+static_assert(sizeof(struct glexi_board) + FEW_LINES * LINE <= GLEXI_BOARD_OF_FEW && GLEXI_FEW <= FLAT, "of few");
+static_assert(2 * MOST_LINES(GLEXI_FEW, 0) <= FEW_LINES && 2 * MOST_LINES(FLAT, 0) <= LINES, "nobody waits for room");
+static_assert(2 * MOST_LINES(TEAM, GLEX_GROUP_DIRECT_MAX / TEAM) <= LINES, "after what all took part in");
 static_assert(2 * DATA >= GLEXI_GROUP_MP, "all that a collective carries is in two lines");
-static_assert(OPERANDS / FLAT >= 2 && OPERANDS / TEAM >= 2 * LEVELS, "the operands of a collective are two lines");
 static_assert(GLEX_GROUP_GATHER_MEMBERS <= FLAT && GLEX_GROUP_GATHER_MAX <= 2 * DATA, "all parts are on one board");
 static_assert(GLEX_GROUP_DIRECT_MAX <= TEAM * TEAM, "who stands for a team has a line where teams meet");
 
 /* Two kinds of lines. */
-enum kind { OPERAND, RESULT, KINDS };
+enum kind { OPERAND, RESULT };
 
 /* What a member has still to do for what was begun. */
 enum stage { SEND, ADD, GATHER, CLIMB, SPREAD, TAKE, OVER };
@@ -69,15 +75,16 @@ enum stage { SEND, ADD, GATHER, CLIMB, SPREAD, TAKE, OVER };
 struct glexi_direct {
 	struct glexi_board *board;
 	uint32_t team, teams;	/* members of one; how many */
-	uint32_t window[KINDS]; /* places */
+	uint32_t room;		/* lines of the ring */
 	uint64_t seq;		/* the last line of what was begun */
+	uint64_t from, up_to;	/* what that takes of the ring, its laps counted */
+	uint32_t first, result; /* where its first line is, and the first of results */
 	uint64_t total[LEVELS]; /* what `arrived` comes to when everybody is there */
-	uint64_t lag[KINDS];	/* up to where all lines have been read, as is known here */
+	uint64_t lag;		/* up to where all have ended, as is known here */
 	uint64_t heard;		/* up to where `teller` has ended, */
 	uint32_t teller;	/* who was the last to be asked for room for an operand */
 	uint32_t asked;		/* how many of the others have been, for room for a result */
 	uint64_t least;		/* up to where all of these have ended */
-	uint64_t left;		/* the last line that may have been sent, and not read, when a collective had ended */
 	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
 	bool some_asleep;
 	/* of what was begun */
@@ -139,7 +146,7 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * from where this one meets others.  share: begins to PUT all operands, which are on the own board, to the others' at
  * the same place, but for where they have met: there what is in `out`, as a result.  answered: what was begun of
  * these is over.
- * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to seq.
+ * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to what was begun.
  */
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
 void glexi_board_pack(struct glex_group *group, const void *data);

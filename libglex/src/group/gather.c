@@ -13,7 +13,6 @@
  *
  * I1  Where all meet the lines are before the last has them.  Member 0 must not leave meanwhile: he waits for
  *     a line of results, which has nothing to say but that.
- * I2  These operands are read by who ends the collective, not by the last one for all: direct.c, learn.
  */
 #include "group/direct.h"
 

@@ -58,8 +58,9 @@ static glex_ret_t create_ends(struct glex_group *group, glex_device_handle_t dev
 
 static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, enum glex_ep_type type)
 {
+	bool are_few = group->direct_most && group->direct_most <= GLEXI_FEW;
+	uint32_t none = 0, len = are_few ? GLEXI_BOARD_OF_FEW : GLEXI_BOARD;
 	struct glex_ep_attr attr = {.type = type, .num = GLEX_ANY_EP_NUM};
-	uint32_t none = 0;
 	glex_ret_t ret;
 
 	if (!new_key(&attr.key))
@@ -67,10 +68,10 @@ static glex_ret_t open_ends(struct glex_group *group, glex_device_handle_t dev, 
 	ret = create_ends(group, dev, &attr);
 	if (ret != GLEX_SUCCESS)
 		return ret;
-	group->board = glexi_board_take(dev);
+	group->board = glexi_board_take(dev, len);
 	if (!group->board)
 		return GLEX_NO_MEM_RESOURCE;
-	ret = glex_register_mem(group->up, group->board, GLEXI_BOARD, GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC,
+	ret = glex_register_mem(group->up, group->board, len, GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_ATOMIC,
 				&group->mh);
 	if (ret != GLEX_SUCCESS)
 		return ret;

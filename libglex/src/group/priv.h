@@ -23,7 +23,9 @@
 #define GLEXI_GROUP_EQ	    16u	 /* few */
 #define GLEXI_GROUP_UP_MPQ  64u
 #define GLEXI_GROUP_MPQ	    128u /* of `down`: a packet of a tree, or two notes of each other member; a third may be lost */
-#define GLEXI_BOARD	    4096u /* bytes that other members reach */
+#define GLEXI_BOARD	    4480u /* bytes that other members reach, */
+#define GLEXI_BOARD_OF_FEW  2944u /* where there are GLEXI_FEW at most */
+#define GLEXI_FEW	    8u
 #define GLEXI_GROUP_WAIT_MS 10000
 
 enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG, GLEXI_GATHER, GLEXI_LEAVE };
@@ -124,12 +126,12 @@ bool glexi_group_hear(struct glex_group *group);
 bool glexi_group_is_harmless(const struct glex_group *group, const struct glex_err_req *err);
 
 /*
- * A board, all zeros; NULL: there is no memory.  give: once its region is deregistered, and before the
+ * A board of len bytes, all zeros; NULL: there is no memory.  give: once its region is deregistered, and before the
  * endpoints go.  UNWRITTEN: by nobody; SPENT: somebody may write there yet.
  */
 enum glexi_board_state { GLEXI_BOARD_UNWRITTEN, GLEXI_BOARD_WRITTEN, GLEXI_BOARD_SPENT };
 
-void *glexi_board_take(glex_device_handle_t dev);
+void *glexi_board_take(glex_device_handle_t dev, uint32_t len);
 void glexi_board_give(void *board, enum glexi_board_state state);
 
 /* On everybody's board, without a tree: that it is broken, and whether somebody has said so. */
