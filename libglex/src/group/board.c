@@ -152,7 +152,7 @@ static glex_ret_t ask_ended(struct glex_group *group, uint32_t member, uint64_t 
 	return glexi_board_add(group, member, offsetof(struct glexi_board, ended), 0, ended);
 }
 
-/* No PUT: that might come when a member has left, if no collective has needed this one. */
+/* No PUT: a network that reorders may hold one up until the member has left. */
 void glexi_board_greet(struct glex_group *group)
 {
 	uint64_t ended;

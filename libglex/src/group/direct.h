@@ -16,7 +16,7 @@
  *
  * Up to FLAT members are one team, and meet at member 0's board.  More are teams of TEAM, each of
  * which meets at its first member's; who comes last there goes on to where teams meet, at member 0's:
- * level 1.  Each level has places and a counter of its own.
+ * level 1.  Each level has lines and a counter of its own.
  *
  * I1  `ended` is not ahead of what the board's owner has ended, lag not of what all have.
  * I2  A line is PUT when the one before at its place has been read: whoever it is for has ended what is in the way.
@@ -54,14 +54,18 @@ struct glexi_board {
 	struct line line[];
 };
 
-/* Of n members, with two lines each. */
+/*
+ * What a collective takes at most: of n who meet, then so many teams, two lines each.  The ring has room for two, for
+ * who has ended what all took part in knows that all have ended what was before it, and no more: with less he would
+ * have to ask each time.
+ */
 #define MOST_LINES(n, teams) (2 * ((n) + (teams) + 1))
 
 static_assert(sizeof(struct glexi_board) + LINES * LINE <= GLEXI_BOARD && sizeof(struct glexi_board) % LINE == 0,
 	      "lines");
 static_assert(sizeof(struct glexi_board) + FEW_LINES * LINE <= GLEXI_BOARD_OF_FEW && GLEXI_FEW <= FLAT, "of few");
-static_assert(2 * MOST_LINES(GLEXI_FEW, 0) <= FEW_LINES && 2 * MOST_LINES(FLAT, 0) <= LINES, "nobody waits for room");
-static_assert(2 * MOST_LINES(TEAM, GLEX_GROUP_DIRECT_MAX / TEAM) <= LINES, "after what all took part in");
+static_assert(2 * MOST_LINES(GLEXI_FEW, 0) <= FEW_LINES && 2 * MOST_LINES(FLAT, 0) <= LINES, "two, flat");
+static_assert(2 * MOST_LINES(TEAM, GLEX_GROUP_DIRECT_MAX / TEAM) <= LINES, "two, in teams");
 static_assert(2 * DATA >= GLEXI_GROUP_MP, "all that a collective carries is in two lines");
 static_assert(GLEX_GROUP_GATHER_MEMBERS <= FLAT && GLEX_GROUP_GATHER_MAX <= 2 * DATA, "all parts are on one board");
 static_assert(GLEX_GROUP_DIRECT_MAX <= TEAM * TEAM, "who stands for a team has a line where teams meet");
