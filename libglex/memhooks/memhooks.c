@@ -280,13 +280,20 @@ EXPORT void free(void *block)
 	static _Atomic(void *) cache;
 	void (*call)(void *);
 	struct change change;
+	size_t len;
 
 	if (!block) /* an MPI does so for each message */
 		return;
 	call = (void (*)(void *))next(&cache, "free");
-	change = begin(GLEX_MEMHOOKS_RELEASE, 0, block, own_mapping(block));
-	if (call) /* or else the linker frees while it looks for free: a few bytes stay */
+	if (!call) /* the linker frees while it looks for free: a few bytes stay */
+		return;
+	len = own_mapping(block);
+	if (!len) { /* nearly always */
 		call(block);
+		return;
+	}
+	change = begin(GLEX_MEMHOOKS_RELEASE, 0, block, len);
+	call(block);
 	end(&change, true);
 }
 

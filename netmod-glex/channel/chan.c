@@ -290,6 +290,15 @@ static int glexch_poll_events(struct glexch *ch)
 	return n;
 }
 
+/* Those that are there already, and what they end.  A part of a round: callbacks do not end one (glexch_conn_reap). */
+void glexch_take_events(struct glexch *ch)
+{
+	ch->depth++;
+	if (glexch_poll_events(ch) && ch->gets)
+		glexch_rndv_run(ch);
+	ch->depth--;
+}
+
 /* What a lost peer sent before may lie here still, perhaps that it is done and leaves: it is read first. */
 static void glexch_read_last_words(struct glexch *ch)
 {

@@ -415,6 +415,7 @@ struct glexch {
 	uint32_t get_blocks;	 /* receive blocks that pieces of them have */
 	int hungry;		 /* one of them waits for a block, and none has any: block.c, I3 */
 	struct glexch_borrowed *borrowed;
+	struct glexch_conn *borrower;	   /* its stream comes to a loan just now */
 	struct glexch_borrowed *lend_asks; /* waits for an answer */
 	uint32_t lend_todo;		   /* events to be posted */
 	uint32_t placing;		   /* loans of peers that they put here */
@@ -488,6 +489,7 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 
 uint64_t glexch_some_number(const void *place);
 uint32_t glexch_deaths(struct glexch *ch);
+void glexch_take_events(struct glexch *ch);
 
 /* ---- conn.c -------------------------------------------------------------- */
 

@@ -278,7 +278,7 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	uint64_t in_region = get->pos % GLEXCH_REGION_BYTES;
 	uint64_t at = get->from + get->pos, in_remote = at % GLEXCH_REGION_BYTES;
 	uint64_t n = GLEXCH_REGION_BYTES - (in_region > in_remote ? in_region : in_remote);
-	struct glex_rdma_req req = {0};
+	struct glex_rdma_req req;
 	const struct glexch_region *remote;
 	uint32_t slot;
 	glex_ret_t ret;
@@ -293,13 +293,14 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	n = glexch_get_place(ch, get, n, &ch->pieces[slot], &req);
 	if (!n)
 		return 0;
+	req.flag = GLEX_FLAG_LOCAL_EVT;
+	req.rmt_evt = get->tell;
 	if (get->tell.cookie_1 && get->pos + n == get->len) {
 		if (get->under_way) { /* the last arrives last */
 			glexch_piece_put_block(ch, &ch->pieces[slot]);
 			return 0;
 		}
-		req.rmt_evt = get->tell;
-		req.flag = GLEX_FLAG_REMOTE_EVT;
+		req.flag |= GLEX_FLAG_REMOTE_EVT;
 	}
 	req.rmt_ep_addr.v = get->conn->peer;
 	req.len = (uint32_t)n;
@@ -310,7 +311,8 @@ static int glexch_get_post(struct glexch *ch, struct glexch_get *get)
 	req.local_evt.cookie_0 = ++ch->pieces[slot].gen; /* I1 */
 	req.local_evt.cookie_1 = (uint64_t)slot << 8 | GLEXCH_EV_PIECE;
 	req.rmt_key = get->conn->key;
-	req.flag |= GLEX_FLAG_LOCAL_EVT;
+	req.coll_counter = req.coll_set_num = 0;
+	req.next = NULL;
 	ret = glex_rdma(ch->ep, &req, NULL);
 	if (ret != GLEX_SUCCESS) {
 		glexch_piece_put_block(ch, &ch->pieces[slot]);
@@ -359,12 +361,21 @@ static struct glexch_get *glexch_get_new(struct glexch_conn *conn, void *buf, ui
 
 	if (!get)
 		return NULL;
-	memset(get, 0, sizeof(*get));
-	memcpy(get->regions, first, n * sizeof(*regions));
-	get->from = from % GLEXCH_REGION_BYTES;
+	/* one after another: to clear it as a whole takes longer than to fill it */
+	get->next = NULL;
 	get->conn = conn;
 	get->buf = buf;
 	get->len = len;
+	get->from = from % GLEXCH_REGION_BYTES;
+	get->pos = 0;
+	get->open = 0;
+	get->under_way = 0;
+	get->puts = 0;
+	get->refused = 0;
+	get->why = NULL;
+	get->tell = (glex_event_t){0};
+	for (uint32_t i = 0; i < n; i++)
+		get->regions[i] = first[i];
 	get->done = done;
 	get->arg = arg;
 	get->failed = conn->slow & GLEXCH_SLOW_FAILED ? GLEXCH_GOT_LOST_PEER : GLEXCH_GOT_ALL;
