@@ -290,15 +290,6 @@ static int glexch_poll_events(struct glexch *ch)
 	return n;
 }
 
-/* Those that are there already, and what they end.  A part of a round: callbacks do not end one (glexch_conn_reap). */
-void glexch_take_events(struct glexch *ch)
-{
-	ch->depth++;
-	if (glexch_poll_events(ch) && ch->gets)
-		glexch_rndv_run(ch);
-	ch->depth--;
-}
-
 /* What a lost peer sent before may lie here still, perhaps that it is done and leaves: it is read first. */
 static void glexch_read_last_words(struct glexch *ch)
 {
@@ -332,7 +323,8 @@ static void glexch_poll_errors(struct glexch *ch)
 		addr.s.nic_id = errs[i].rmt_nic_id;
 		addr.s.ep_num = (uint16_t)errs[i].rmt_ep_num;
 		if ((errs[i].op == GLEX_ERR_OP_RDMA_GET || errs[i].op == GLEX_ERR_OP_RDMA_PUT) &&
-		    errs[i].status == GLEX_ERR_STATUS_PCIE_READ && glexch_rndv_no_access(ch, addr, &errs[i]))
+		    errs[i].status == GLEX_ERR_STATUS_PCIE_READ &&
+		    (glexch_rndv_no_access(ch, addr, &errs[i]) || glexch_lend_no_access(ch, addr, &errs[i])))
 			continue;
 		glexch_conn_fail_peer(ch, addr, glexch_is_gone(errs[i].status),
 				      glex_error_req_status_str(errs[i].status));

@@ -287,12 +287,17 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
 /*
  * The same of an item that ends with len bytes which are not sent: the peer is to fetch
  * them from buf, whose user says where to.  cur is of what goes before them: a header.  done
- * is called when they have been fetched, what it returns does not matter.  offer: the peer may ask us to put
- * them to where its user wants them instead, which it does if that is memory that peers map, and all in one
- * place; it waits then until we make progress.  Returns 0 if that cannot be (no room to register buf, too much is lent already, peers cannot reach private memory):
- * nothing has happened then, and it goes as a stream.
+ * is called when they have been fetched, what it returns does not matter.  Returns 0 if that cannot be (no room to
+ * register buf, too much is lent already, peers cannot reach private memory): nothing has happened then, and it goes
+ * as a stream.
  */
-int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int offer);
+enum {
+	GLEXCH_LEND_NEAR = 1,  /* only if peers map buf, and need no system call to copy: one lent often may become so */
+	GLEXCH_LEND_OFFER = 2, /* the peer may ask us to put them to where its user wants them instead, which it does
+				  if that is memory that peers map, and all in one place; it waits then until we
+				  make progress */
+};
+int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int how);
 
 /* Bytes that are lent now. */
 uint64_t glexch_lent(const struct glexch *ch);
@@ -374,9 +379,6 @@ static inline uint32_t glexch_region_count(uint64_t len)
  */
 glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted, struct glexch_region *regions);
 void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region *regions);
-
-/* Whether peers would copy out of buf, exposed, without the system's help.  A buffer asked about often may become so. */
-int glexch_is_mapped(struct glexch *ch, void *buf, uint64_t len);
 
 /*
  * Lets the peer PUT into buf, if peers map it; 0: they do not, or it is too long, or this process uses its share of

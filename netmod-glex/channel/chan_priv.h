@@ -394,6 +394,7 @@ struct glexch_loan {
 	void *copy; /* which peers can reach, if they cannot reach buf */
 	struct glexch_region copy_region;
 	uint32_t borrower; /* what the peer calls it */
+	uint8_t near;	   /* peers map it */
 	uint8_t offered;   /* it is put, if the peer asks for that */
 	uint8_t putting;   /* it is being put, or has been */
 	uint8_t put_fails; /* it cannot be: to be said */
@@ -415,7 +416,7 @@ struct glexch {
 	uint32_t get_blocks;	 /* receive blocks that pieces of them have */
 	int hungry;		 /* one of them waits for a block, and none has any: block.c, I3 */
 	struct glexch_borrowed *borrowed;
-	struct glexch_conn *borrower;	   /* its stream comes to a loan just now */
+	struct glexch_conn *borrower;	   /* its stream has come to a loan just now */
 	struct glexch_borrowed *lend_asks; /* waits for an answer */
 	uint32_t lend_todo;		   /* events to be posted */
 	uint32_t placing;		   /* loans of peers that they put here */
@@ -489,7 +490,6 @@ static inline void glexch_count(struct glexch *ch, enum glexch_way way, uint64_t
 
 uint64_t glexch_some_number(const void *place);
 uint32_t glexch_deaths(struct glexch *ch);
-void glexch_take_events(struct glexch *ch);
 
 /* ---- conn.c -------------------------------------------------------------- */
 
@@ -700,6 +700,7 @@ void glexch_sr_drop(struct glexch_conn *conn, int tell);
 /* ---- rndv.c -------------------------------------------------------------- */
 
 uint32_t glexch_region_share(uint32_t units, uint32_t sharers);
+int glexch_expose_near(struct glexch *ch, void *buf, uint64_t len, struct glexch_region *region);
 void glexch_rndv_run(struct glexch *ch);
 int glexch_rndv_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct glex_err_req *err);
 glex_ret_t glexch_rndv_open(struct glexch *ch);
@@ -725,6 +726,7 @@ void glexch_lend_recalled(struct glexch *ch, uint32_t index, uint64_t cookie_0);
 void glexch_lend_answered(struct glexch *ch, uint64_t handle, uint64_t cookie_1);
 void glexch_lend_place(struct glexch *ch, uint64_t handle, uint64_t cookie_1);
 void glexch_lend_was_put(struct glexch *ch, uint64_t cookie_0, uint64_t cookie_1);
+int glexch_lend_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct glex_err_req *err);
 void glexch_lend_run(struct glexch *ch);
 void glexch_lend_drop(struct glexch_conn *conn, int tell);
 

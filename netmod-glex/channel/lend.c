@@ -35,9 +35,8 @@
  * I3  Events never overflow: one is under way for each loan, one answer, and GLEXCH_PLACES of what is put here.
  * I4  A connection whose stream has stopped is `paused`, and `delivering` with it, so
  *     that nobody delivers anything; packets gather as if a GET of block.c were under way.
- * I5  A NIC that is idle has done a GET when its post returns.  So events are looked for at once, and
- *     the stream has not stopped at all: 4 to 8 KiB, one after another, a quarter to a half more of them.  For one
- *     connection at a time: what its event brings may be the loan of the next, and so on, each on the stack of the other.
+ * I5  What is near (the peer has it mapped) is fetched at once where the endpoint can do that, and its stream does
+ *     not stop: windows of 8 KiB take half as long.  What is not keeps the NIC busy for longer, and may be refused.
  */
 #include "chan_priv.h"
 
@@ -45,6 +44,7 @@
 
 #define GLEXCH_BORROWER_MASK 0xffffffu		   /* its number must fit into a cookie */
 #define GLEXCH_OFFERED	     0x80000000u	   /* in the index that a packet tells */
+#define GLEXCH_NEAR	     0x40000000u	   /* likewise */
 #define GLEXCH_PUT_FAILED    UINT64_C(0x100000000) /* in cookie_0 of GLEXCH_EV_PUT, above the generation */
 
 /*
@@ -76,6 +76,8 @@ struct glexch_borrowed {
 	uint64_t n;
 	uint32_t id;
 	struct glexch_region place; /* of buf, while it is to be put there */
+	uint8_t near;		    /* we map it */
+	uint8_t denied;		    /* it was to be fetched at once: the report will say why not */
 	uint8_t offered;	    /* it may be */
 	uint8_t placing;	    /* it is to be */
 	uint8_t ask;		    /* for that: to be said */
@@ -123,17 +125,23 @@ static void glexch_loan_put(struct glexch *ch, struct glexch_loan *loan)
 	ch->lent -= loan->len;
 }
 
-int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int offer)
+/* 0: it cannot be. */
+static int glexch_loan_expose(struct glexch *ch, void *buf, uint64_t len, int how, struct glexch_region *region)
+{
+	if (how & GLEXCH_LEND_NEAR)
+		return glexch_expose_near(ch, buf, len, region);
+	return len <= GLEXCH_REGION_BYTES && glexch_expose(ch, buf, len, 0, region) == GLEX_SUCCESS;
+}
+
+int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int how)
 {
 	struct glexch *ch = conn->ch;
 	struct glexch_loan *loan;
 	struct glexch_region region;
 	uint32_t index = ch->loan_free;
 
-	if (index == GLEXCH_NONE || ch->lend_never || !len || len > GLEXCH_REGION_BYTES ||
-	    (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)))
-		return 0;
-	if (glexch_expose(ch, buf, len, 0, &region) != GLEX_SUCCESS)
+	if (index == GLEXCH_NONE || ch->lend_never || !len ||
+	    (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)) || !glexch_loan_expose(ch, buf, len, how, &region))
 		return 0;
 	loan = &ch->loans[index];
 	ch->loan_free = loan->next;
@@ -146,7 +154,8 @@ int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, u
 	loan->len = len;
 	loan->region = region;
 	loan->copy = NULL;
-	loan->offered = offer != 0;
+	loan->near = (how & GLEXCH_LEND_NEAR) != 0;
+	loan->offered = (how & GLEXCH_LEND_OFFER) != 0;
 	loan->putting = loan->put_fails = loan->told = loan->recalled = loan->copied = 0;
 	item->loan = index + 1;
 	glexch_queue_now(conn, item);
@@ -161,7 +170,7 @@ void glexch_lend_describe(const struct glexch *ch, const struct glexch_item *ite
 	ref->handle = loan->region.handle;
 	ref->offset = loan->region.offset;
 	ref->len = (uint32_t)loan->len;
-	ref->index = (item->loan - 1) | (loan->offered ? GLEXCH_OFFERED : 0);
+	ref->index = (item->loan - 1) | (loan->offered ? GLEXCH_OFFERED : 0) | (loan->near ? GLEXCH_NEAR : 0);
 	ref->gen = loan->gen;
 }
 
@@ -326,16 +335,53 @@ static void glexch_borrowed_unlink(struct glexch *ch, struct glexch_borrowed *b)
 
 static void glexch_borrowed_got(void *arg, enum glexch_got got);
 
+/* These bytes are the last. */
+static int glexch_borrowed_is_last(const struct glexch_borrowed *b)
+{
+	return b->pos + b->n == b->len;
+}
+
 /* Fetches it to where the user has it. */
 static void glexch_borrowed_fetch(struct glexch_borrowed *b)
 {
 	struct glexch_conn *conn = b->conn;
 	glex_event_t back = {.cookie_0 = b->back_0, .cookie_1 = b->back_1};
 
-	if (b->n && glexch_get_and_tell(conn, b->buf, b->n, &b->region, b->pos, b->pos + b->n == b->len ? &back : NULL,
-					glexch_borrowed_got, b))
+	if (b->n &&
+	    glexch_get_and_tell(conn, b->buf, b->n, &b->region, b->pos, glexch_borrowed_is_last(b) ? &back : NULL,
+				glexch_borrowed_got, b))
 		return;
 	glexch_conn_fail(conn, "there is no memory to fetch what it lends");
+}
+
+/* The same at once (I5).  0: not so. */
+static int glexch_borrowed_fetch_now(struct glexch_borrowed *b)
+{
+	struct glexch_conn *conn = b->conn;
+	struct glexch *ch = conn->ch;
+	struct glex_imm_rdma_req req;
+	glex_ret_t ret;
+
+	if (!b->near || !ch->fetches || !b->n || b->n > ch->max_rdma)
+		return 0;
+	req.rmt_ep_addr.v = conn->peer;
+	req.data = b->buf;
+	req.len = (uint32_t)b->n;
+	req.rmt_mh.v = b->region.handle;
+	req.rmt_offset = b->region.offset + (uint32_t)b->pos;
+	req.rmt_evt.cookie_0 = b->back_0;
+	req.rmt_evt.cookie_1 = b->back_1;
+	req.rmt_key = conn->key;
+	req.coll_counter = 0;
+	req.flag = glexch_borrowed_is_last(b) ? GLEX_FLAG_REMOTE_EVT : 0;
+	req.next = NULL;
+	ret = glex_fetch(ch->ep, &req);
+	if (ret == GLEX_SUCCESS)
+		glexch_count(ch, GLEXCH_WAY_GET, b->n);
+	else if (ret == GLEX_NOT_IMPLEMENTED)
+		ch->fetches = 0;
+	b->denied = ret == GLEX_ACCESS_ERR;
+	return ret == GLEX_SUCCESS;
 }
 
 /* Asks to have it put; if not now, in a later round. */
@@ -369,28 +415,18 @@ static int glexch_borrowed_place(struct glexch_borrowed *b)
 	return 1;
 }
 
-/* What comes next. */
-static void glexch_borrowed_next(struct glexch_borrowed *b)
-{
-	struct glexch_conn *conn = b->conn;
-
-	b->n = conn->ch->ops->land ? conn->ch->ops->land(conn, b->len - b->pos, &b->buf) : 0;
-	if (!glexch_borrowed_place(b))
-		glexch_borrowed_fetch(b);
-}
-
 /* All of it is there: the stream goes on. */
 static void glexch_borrowed_end(struct glexch_conn *conn)
 {
 	conn->paused = 0;		    /* I4 */
-	if (conn->ch->borrower == conn) /* glexch_seq_deliver goes on */
+	if (conn->ch->borrower == conn) /* by whom called glexch_lend_begin */
 		return;
 	conn->delivering = 0;
 	glexch_seq_deliver(conn);
 }
 
-/* What was fetched is the user's. */
-static void glexch_borrowed_hand_over(struct glexch_borrowed *b, int put)
+/* What was fetched is the user's.  1: there is more of it. */
+static int glexch_borrowed_hand_over(struct glexch_borrowed *b, int put)
 {
 	struct glexch_conn *conn = b->conn;
 	uint64_t n = b->n;
@@ -406,11 +442,51 @@ static void glexch_borrowed_hand_over(struct glexch_borrowed *b, int put)
 	}
 	conn->ch->ops->landed(conn, buf, n, put);
 	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
-		return; /* b is gone */
+		return 0; /* b is gone */
 	if (all)
 		glexch_borrowed_end(conn);
-	else
-		glexch_borrowed_next(b);
+	return !all;
+}
+
+/* What comes next. */
+static void glexch_borrowed_next(struct glexch_borrowed *b)
+{
+	struct glexch_conn *conn = b->conn;
+
+	do {
+		b->n = conn->ch->ops->land ? conn->ch->ops->land(conn, b->len - b->pos, &b->buf) : 0;
+		if (glexch_borrowed_place(b))
+			return;
+		if (!glexch_borrowed_fetch_now(b)) {
+			if (!b->denied)
+				glexch_borrowed_fetch(b);
+			return;
+		}
+	} while (glexch_borrowed_hand_over(b, 0));
+}
+
+/* It cannot be reached: to be said. */
+static void glexch_borrowed_no_access(struct glexch_borrowed *b)
+{
+	struct glexch *ch = b->conn->ch;
+
+	b->n = 0;
+	b->near = b->denied = 0;
+	b->recall = b->recalled = 1;
+	ch->lend_todo++;
+	ch->ops->landed(b->conn, b->buf, 0, 0);
+}
+
+/* Error request: 0: none of them was meant. */
+int glexch_lend_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct glex_err_req *err)
+{
+	struct glexch_borrowed *b = ch->borrowed;
+
+	while (b && (!b->denied || b->region.handle != err->data0 || !glexch_conn_at(b->conn, addr)))
+		b = b->next;
+	if (b)
+		glexch_borrowed_no_access(b);
+	return b != NULL;
 }
 
 static void glexch_borrowed_got(void *arg, enum glexch_got got)
@@ -419,12 +495,10 @@ static void glexch_borrowed_got(void *arg, enum glexch_got got)
 	struct glexch_conn *conn = b->conn;
 
 	if (got == GLEXCH_GOT_ALL) {
-		glexch_borrowed_hand_over(b, 0);
+		if (glexch_borrowed_hand_over(b, 0))
+			glexch_borrowed_next(b);
 	} else if (got == GLEXCH_GOT_NO_ACCESS && !b->recalled) {
-		b->n = 0;
-		b->recall = b->recalled = 1;
-		conn->ch->lend_todo++;
-		conn->ch->ops->landed(conn, b->buf, 0, 0);
+		glexch_borrowed_no_access(b);
 	} else { /* nothing, if that is why we are here */
 		glexch_conn_fail(conn, "what it lends cannot be fetched");
 	}
@@ -445,14 +519,15 @@ void glexch_lend_was_put(struct glexch *ch, uint64_t cookie_0, uint64_t cookie_1
 	ch->placing--;
 	if (cookie_0 & GLEXCH_PUT_FAILED)
 		glexch_borrowed_fetch(b);
-	else
-		glexch_borrowed_hand_over(b, 1);
+	else if (glexch_borrowed_hand_over(b, 1))
+		glexch_borrowed_next(b);
 }
 
 /* Its packet is the next in the stream. */
 void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, uint32_t inl)
 {
 	struct glexch *ch = conn->ch;
+	struct glexch_conn *outer = ch->borrower; /* a callback of it polls */
 	struct glexch_borrowed *b = malloc(sizeof(*b));
 
 	if (!b) {
@@ -464,9 +539,10 @@ void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, u
 	b->region.offset = ref->offset;
 	b->len = ref->len;
 	b->pos = b->n = 0;
-	b->placing = b->ask = b->recall = b->recalled = 0;
+	b->placing = b->denied = b->ask = b->recall = b->recalled = 0;
 	b->back_0 = ref->gen;
-	b->back_1 = (uint64_t)(ref->index & ~GLEXCH_OFFERED) << 8 | GLEXCH_EV_RETURNED;
+	b->back_1 = (uint64_t)(ref->index & ~(GLEXCH_OFFERED | GLEXCH_NEAR)) << 8 | GLEXCH_EV_RETURNED;
+	b->near = (ref->index & GLEXCH_NEAR) != 0;
 	b->offered = (ref->index & GLEXCH_OFFERED) != 0;
 	b->id = ++ch->lend_id & GLEXCH_BORROWER_MASK;
 	b->next = ch->borrowed;
@@ -476,12 +552,9 @@ void glexch_lend_begin(struct glexch_conn *conn, struct glexch_block_ref *ref, u
 		ch->ops->data(conn, ref->inl, inl);
 	if (conn->slow & (GLEXCH_SLOW_DEAD | GLEXCH_SLOW_FAILED))
 		return;
+	ch->borrower = conn; /* glexch_seq_deliver goes on, if all of it comes now */
 	glexch_borrowed_next(b);
-	if (ch->borrower)
-		return;
-	ch->borrower = conn; /* I5 */
-	glexch_take_events(ch);
-	ch->borrower = NULL;
+	ch->borrower = outer;
 }
 
 /* Says that it cannot be reached; if not now, in a later round. */

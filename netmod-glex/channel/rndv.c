@@ -152,12 +152,14 @@ glex_ret_t glexch_expose(struct glexch *ch, void *buf, uint64_t len, int wanted,
 	return GLEX_SUCCESS;
 }
 
-int glexch_accept(struct glexch *ch, void *buf, uint64_t len, struct glexch_region *region)
+/* A buffer of one region, if peers map it. */
+static int glexch_expose_mapped(struct glexch *ch, void *buf, uint64_t len, int flags, int wanted,
+				struct glexch_region *region)
 {
 	struct glex_rcache_region got;
 
-	if (len > GLEXCH_REGION_BYTES || !glexch_may_expose(ch, 1, 1) ||
-	    glex_rcache_get(ch->rc, buf, len, GLEX_MEM_READ | GLEX_MEM_WRITE, &got) != GLEX_SUCCESS)
+	if (len > GLEXCH_REGION_BYTES || !glexch_may_expose(ch, 1, wanted) ||
+	    glex_rcache_get(ch->rc, buf, len, flags, &got) != GLEX_SUCCESS)
 		return 0;
 	if (!got.mapped) {
 		glex_rcache_put(ch->rc, &got);
@@ -167,20 +169,20 @@ int glexch_accept(struct glexch *ch, void *buf, uint64_t len, struct glexch_regi
 	return 1;
 }
 
+int glexch_expose_near(struct glexch *ch, void *buf, uint64_t len, struct glexch_region *region)
+{
+	return glexch_expose_mapped(ch, buf, len, GLEX_MEM_READ, 0, region);
+}
+
+int glexch_accept(struct glexch *ch, void *buf, uint64_t len, struct glexch_region *region)
+{
+	return glexch_expose_mapped(ch, buf, len, GLEX_MEM_READ | GLEX_MEM_WRITE, 1, region);
+}
+
 void glexch_revoke(struct glexch *ch, void *buf, uint64_t len, const struct glexch_region *region)
 {
 	glex_mem_invalidate(buf, len); /* first: then the cache does not keep what is put back, but deregisters it */
 	glexch_hide(ch, region);
-}
-
-int glexch_is_mapped(struct glexch *ch, void *buf, uint64_t len)
-{
-	struct glex_rcache_region got;
-
-	if (len > GLEXCH_REGION_BYTES || glex_rcache_get(ch->rc, buf, len, GLEX_MEM_READ, &got) != GLEX_SUCCESS)
-		return 0;
-	glex_rcache_put(ch->rc, &got);
-	return got.mapped;
 }
 
 void glexch_unexpose(struct glexch *ch, uint64_t len, const struct glexch_region *regions)

@@ -116,6 +116,7 @@ struct MPID_nem_glex {
 	intptr_t eager_max;
 	size_t lend_above;			   /* longer one-sided data is fetched: glex_lend.c */
 	size_t near_above;			   /* longer messages are, if their buffers are near */
+	size_t part_above;			   /* and of MPI_Isend longer than this, if they are parts of such */
 	int zero_copy;				   /* else long messages are streamed when they are asked for */
 	struct MPID_nem_glex_lmt *lmt_waiting;	   /* sends that found the memory table full */
 	struct MPID_nem_glex_fetch *fetch_waiting; /* receives that found no chunk free */
@@ -340,6 +341,7 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 
 /* ---- glex_lend.c --------------------------------------------------------- */
 
+int MPID_nem_glex_is_part_of_near(const void *buf, size_t len);
 int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov);
 int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data);
 uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p);

@@ -115,6 +115,7 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 		MPID_nem_glex.zero_copy ? MPID_nem_glex_setting("GLEX_MPI_RMA_COPY_MAX", INT32_MAX) : SIZE_MAX;
 	MPID_nem_glex.near_above =
 		MPID_nem_glex.zero_copy ? MPID_nem_glex_setting("GLEX_MPI_COPY_MAX", INT32_MAX) : SIZE_MAX;
+	MPID_nem_glex.part_above = MPID_nem_glex.near_above / 2;
 	MPID_nem_glex_pool_init(MPID_nem_glex_setting("GLEX_MPI_PACK_SIZE", 1u << 30) & ~63u,
 				MPID_nem_glex_setting("GLEX_MPI_PACK_CHUNKS", 1u << 16));
 	MPID_nem_glex.coll_where = (enum MPID_nem_glex_coll_where)MPID_nem_glex_setting("GLEX_MPI_COLL", 2);

@@ -279,7 +279,7 @@ int lend_message(struct end *end, size_t n)
 	end->sent += n;
 	end->queued++;
 	if (glexch_lend(end->conn, &m->item, m->bytes + 80, n - 80,
-			end->offers > 1 ? (int)fake_random(2) : end->offers))
+			end->lends | ((end->offers > 1 ? (int)fake_random(2) : end->offers) ? GLEXCH_LEND_OFFER : 0)))
 		return 1;
 	end->sent -= n;
 	end->queued--;

@@ -35,6 +35,7 @@ struct end {
 	uint64_t land_max; /* bytes that what is lent may come in at a time; 0: nowhere */
 	int lands, landed; /* asked for, and answered, also when nothing had come */
 	int puts;	   /* of these, put by the peer */
+	int lends;	   /* GLEXCH_LEND_NEAR, or 0 */
 	int offers;	   /* what it lends is offered to be put: 1 always, 2 at random */
 	struct end *next_temp;
 	size_t packets; /* taken from where they arrived */

@@ -480,6 +480,10 @@ glex_ret_t glex_fetch(glex_ep_handle_t handle, const struct glex_imm_rdma_req *r
 			  to ? GLEX_ERR_STATUS_MMT : GLEX_ERR_STATUS_DEST_HOST_DEAD, &get);
 		return GLEX_ACCESS_ERR;
 	}
+	if (req->rmt_mh.v == fake.private_handle) {
+		put_error(ep, req->rmt_ep_addr, GLEX_ERR_OP_RDMA_GET, GLEX_ERR_STATUS_PCIE_READ, &get);
+		return GLEX_ACCESS_ERR;
+	}
 	memcpy(req->data, remote, req->len);
 	if (req->flag & GLEX_FLAG_REMOTE_EVT)
 		put_event(to, &req->rmt_evt);
