@@ -342,8 +342,16 @@ int MPID_nem_glex_iSendIov(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, intptr
 /* ---- glex_lend.c --------------------------------------------------------- */
 
 int MPID_nem_glex_is_part_of_near(const void *buf, size_t len);
-int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov);
-int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data);
+enum MPID_nem_glex_lends {
+	MPID_NEM_GLEX_LENDS_NOTHING,
+	MPID_NEM_GLEX_LENDS_NEAR, /* if it is near */
+	MPID_NEM_GLEX_LENDS_FAR,  /* as far */
+	MPID_NEM_GLEX_LENDS_ANY	  /* as near if it is, else as far */
+};
+enum MPID_nem_glex_lends MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov,
+					     int n_iov);
+int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data,
+		       enum MPID_nem_glex_lends lends);
 uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p);
 void MPID_nem_glex_landed(struct glexch_conn *conn, void *buf, uint64_t n, int put);
 void *MPID_nem_glex_room(struct glexch_conn *conn, size_t len);

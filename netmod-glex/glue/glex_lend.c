@@ -116,56 +116,85 @@ static int MPID_nem_glex_is_waited_for(const MPIR_Request *sreq, const MPIDI_CH3
 }
 
 /* The data of a message, which has a segment of its own. */
-static int MPID_nem_glex_is_near_message(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov)
+static int MPID_nem_glex_is_message_alone(const MPIR_Request *sreq, const void *hdr, int n_iov)
 {
 	int type = ((const MPIDI_CH3_Pkt_t *)hdr)->type;
-	size_t len = iov[n_iov - 1].iov_len;
 
-	if (n_iov != 2 || (type != MPIDI_CH3_PKT_EAGER_SEND && type != MPIDI_CH3_PKT_EAGER_SYNC_SEND) ||
-	    MPID_nem_glex_is_waited_for(sreq, hdr) || glexch_lent(MPID_nem_glex.ch) + len > MPID_NEM_GLEX_NEAR_MAX)
+	return n_iov == 2 && (type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_EAGER_SYNC_SEND) &&
+	       !MPID_nem_glex_is_waited_for(sreq, hdr);
+}
+
+/* Whether it is to be lent if it is near. */
+static int MPID_nem_glex_lends_near(const MPIR_Request *sreq, const struct iovec *data)
+{
+	size_t len = data->iov_len;
+
+	if (glexch_lent(MPID_nem_glex.ch) + len > MPID_NEM_GLEX_NEAR_MAX)
 		return 0;
 	if (len > MPID_nem_glex.near_above)
-		return MPID_nem_glex_may_be_near(iov[1].iov_base);
-	return sreq && MPID_nem_glex_is_part_of_near(iov[1].iov_base, len); /* I4 */
+		return MPID_nem_glex_may_be_near(data->iov_base);
+	return sreq && MPID_nem_glex_is_part_of_near(data->iov_base, len); /* I4 */
+}
+
+static size_t MPID_nem_glex_front(const struct iovec *iov, int n_iov)
+{
+	size_t front = 0;
+
+	for (int i = 0; i < n_iov - 1; i++)
+		front += iov[i].iov_len;
+	return front;
 }
 
 /*
  * Whether the last of the segments of a packet, the first of which is its header, is to be
  * lent.  sreq: its request, or NULL: it will have one of its own.
  */
-int MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov, int n_iov)
+enum MPID_nem_glex_lends MPID_nem_glex_lends(const MPIR_Request *sreq, const void *hdr, const struct iovec *iov,
+					     int n_iov)
 {
-	size_t front = 0, len = iov[n_iov - 1].iov_len;
-	int i;
+	const struct iovec *data = &iov[n_iov - 1];
+	int one_sided, far = data->iov_len > MPID_nem_glex.lend_above;
 
-	if ((len <= MPID_nem_glex.part_above && len <= MPID_nem_glex.lend_above) || MPID_nem_glex.unreachable)
-		return 0;
+	if ((data->iov_len <= MPID_nem_glex.part_above && !far) || MPID_nem_glex.unreachable)
+		return MPID_NEM_GLEX_LENDS_NOTHING;
 	if (sreq && sreq->dev.OnDataAvail == MPIDI_CH3_ReqHandler_SendReloadIOV) /* I1 */
-		return 0;
-	if (!MPID_nem_glex_one_sided(hdr))
-		return len > MPID_nem_glex.part_above && MPID_nem_glex_is_near_message(sreq, hdr, iov, n_iov);
-	if (len <= MPID_nem_glex.lend_above)
-		return 0;
-	for (i = 0; i < n_iov - 1; i++)
-		front += iov[i].iov_len;
-	return front <= MPID_NEM_GLEX_LEND_FRONT;
+		return MPID_NEM_GLEX_LENDS_NOTHING;
+	one_sided = MPID_nem_glex_one_sided(hdr);
+	if (one_sided ? MPID_nem_glex_front(iov, n_iov) > MPID_NEM_GLEX_LEND_FRONT
+		      : !MPID_nem_glex_is_message_alone(sreq, hdr, n_iov))
+		return MPID_NEM_GLEX_LENDS_NOTHING;
+	if (data->iov_len > MPID_nem_glex.part_above && MPID_nem_glex_lends_near(sreq, data))
+		return one_sided && far ? MPID_NEM_GLEX_LENDS_ANY : MPID_NEM_GLEX_LENDS_NEAR;
+	return one_sided && far ? MPID_NEM_GLEX_LENDS_FAR : MPID_NEM_GLEX_LENDS_NOTHING;
+}
+
+static int MPID_nem_glex_lend_near(struct glexch_conn *conn, struct glexch_item *item, const struct iovec *data,
+				   int offers)
+{
+	int how = GLEXCH_LEND_NEAR | (offers && MPID_nem_glex_offers(conn, data->iov_base, data->iov_len)
+					      ? GLEXCH_LEND_OFFER
+					      : 0);
+	void *buf = data->iov_base; /* the item's end may be that of the segments, too */
+	size_t len = data->iov_len;
+	int lent = glexch_lend(conn, item, buf, len, how);
+
+	MPID_nem_glex_note_near(buf, len, lent);
+	return lent;
 }
 
 /* Sends such a packet, whose request has its front described; 0: it cannot be lent. */
-int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data)
+int MPID_nem_glex_lend(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *data,
+		       enum MPID_nem_glex_lends lends)
 {
 	int one_sided = MPID_nem_glex_one_sided(&sreq->dev.pending_pkt); /* the request may be gone afterwards */
 	uint64_t *number = one_sided ? MPID_nem_glex.stats.lent : MPID_nem_glex.stats.near;
 	uint64_t *bytes = one_sided ? &MPID_nem_glex.stats.lent_bytes : &MPID_nem_glex.stats.near_bytes;
+	struct glexch_item *item = &MPID_nem_glex_req(sreq)->send.item;
 	size_t len = data->iov_len;
-	void *buf = data->iov_base;
-	int how = one_sided ? 0 : GLEXCH_LEND_NEAR, lent;
+	int lent = lends != MPID_NEM_GLEX_LENDS_FAR && MPID_nem_glex_lend_near(conn, item, data, !one_sided);
 
-	if (!one_sided && MPID_nem_glex_offers(conn, buf, len))
-		how |= GLEXCH_LEND_OFFER;
-	lent = glexch_lend(conn, &MPID_nem_glex_req(sreq)->send.item, buf, len, how);
-	if (!one_sided)
-		MPID_nem_glex_note_near(buf, len, lent);
+	if (!lent && lends != MPID_NEM_GLEX_LENDS_NEAR)
+		lent = glexch_lend(conn, item, data->iov_base, len, 0);
 	if (!lent)
 		return 0;
 	number[glexch_size_class(len)]++;
@@ -190,7 +219,7 @@ static struct iovec *MPID_nem_glex_segment(MPIDI_VC_t *vc, size_t least)
 uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p)
 {
 	MPIDI_VC_t *vc = glexch_conn_user(conn);
-	struct iovec *iov = MPID_nem_glex_segment(vc, MPID_NEM_GLEX_LAND_MIN); /* I2 */
+	struct iovec *iov = MPID_nem_glex_segment(vc, left < MPID_NEM_GLEX_LAND_MIN ? left : MPID_NEM_GLEX_LAND_MIN); /* I2 */
 	struct MPID_nem_glex_chunk *chunk;
 	uint64_t most;
 

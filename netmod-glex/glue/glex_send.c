@@ -194,23 +194,24 @@ static void MPID_nem_glex_go_on(struct glexch_conn *conn, MPIR_Request *sreq)
 }
 
 /* The same of one whose last segment is lent.  0: it cannot be. */
-static int MPID_nem_glex_send_lent(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov)
+static int MPID_nem_glex_send_lent(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov,
+				   enum MPID_nem_glex_lends lends)
 {
 	struct glexch_cursor front;
 
 	glexch_cursor_init(&front, iov, n_iov - 1);
 	MPID_nem_glex_save(sreq, &front, iov[0].iov_base, &iov[n_iov - 2]);
-	return MPID_nem_glex_lend(conn, sreq, &iov[n_iov - 1]);
+	return MPID_nem_glex_lend(conn, sreq, &iov[n_iov - 1], lends);
 }
 
 /* Sends a packet of a request: now as far as possible, the rest from the queue.  lends: its last segment is fetched. */
 static void MPID_nem_glex_send(struct glexch_conn *conn, MPIR_Request *sreq, const struct iovec *iov, int n_iov,
-			       int lends)
+			       enum MPID_nem_glex_lends lends)
 {
 	struct glexch_cursor cur;
 	size_t all;
 
-	if (unlikely(lends) && MPID_nem_glex_send_lent(conn, sreq, iov, n_iov))
+	if (unlikely(lends) && MPID_nem_glex_send_lent(conn, sreq, iov, n_iov, lends))
 		return;
 	glexch_cursor_init(&cur, iov, n_iov);
 	all = cur.left;
@@ -402,6 +403,7 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	struct iovec iov[2];
 	struct glexch_conn *conn;
 	struct glexch_cursor cur;
+	enum MPID_nem_glex_lends lends;
 	MPIDI_CH3_Pkt_t pkt;
 	MPIR_Request *sreq = NULL;
 
@@ -424,11 +426,12 @@ int MPID_nem_glex_iStartContigMsg(MPIDI_VC_t *vc, void *hdr, intptr_t hdr_sz, vo
 	iov[0].iov_len = sizeof(pkt);
 	iov[1].iov_base = data;
 	iov[1].iov_len = data_sz;
-	if (unlikely(MPID_nem_glex_lends(NULL, &pkt, iov, 2))) {
+	lends = MPID_nem_glex_lends(NULL, &pkt, iov, 2);
+	if (unlikely(lends)) {
 		sreq = MPID_nem_glex_new_request(vc);
 		MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
 		*sreq_ptr = sreq;
-		MPID_nem_glex_send(conn, sreq, iov, 2, 1);
+		MPID_nem_glex_send(conn, sreq, iov, 2, lends);
 		goto fn_exit;
 	}
 	MPID_nem_glex_count_eager((size_t)data_sz);
