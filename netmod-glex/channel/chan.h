@@ -292,10 +292,13 @@ void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
  * as a stream.
  */
 enum {
-	GLEXCH_LEND_NEAR = 1,  /* only if peers map buf, and need no system call to copy: one lent often may become so */
-	GLEXCH_LEND_OFFER = 2, /* the peer may ask us to put them to where its user wants them instead, which it does
-				  if that is memory that peers map, and all in one place; it waits then until we
-				  make progress */
+	/* Only if peers map buf, and so need no system call to copy.  One that is asked about often may become so. */
+	GLEXCH_LEND_NEAR = 1,
+	/*
+	 * The peer may ask us to put them to where its user wants them instead, which it does if that is memory that
+	 * peers map, and all in one place.  It waits then until we make progress.
+	 */
+	GLEXCH_LEND_OFFER = 2,
 };
 int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int how);
 

@@ -35,8 +35,9 @@
  * I3  Events never overflow: one is under way for each loan, one answer, and GLEXCH_PLACES of what is put here.
  * I4  A connection whose stream has stopped is `paused`, and `delivering` with it, so
  *     that nobody delivers anything; packets gather as if a GET of block.c were under way.
- * I5  What is near (the peer has it mapped) is fetched at once where the endpoint can do that, and its stream does
- *     not stop: windows of 8 KiB take half as long.  What is not keeps the NIC busy for longer, and may be refused.
+ * I5  What the receiver maps it fetches within the call, where its endpoint can, and the stream does not stop.  No event
+ *     of its own comes with that: who posts GETs has those in the queue where the peer's events of what he lends come
+ *     too, and two who claim slots of a queue take turns at a line.  8 KiB in both directions take half as long.
  */
 #include "chan_priv.h"
 

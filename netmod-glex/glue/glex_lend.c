@@ -20,15 +20,14 @@
  *
  * I1  Only what is sent in one go is lent: what goes on afterwards (SendReloadIOV) would have to
  *     wait for the peer, with everything behind it.
- * I2  Where CH3 wants less than MPID_NEM_GLEX_LAND_MIN bytes in one place, as for data that is
- *     not contiguous there, or none at all, they are fetched into a chunk and handed over from it.
+ * I2  Where CH3 wants less than MPID_NEM_GLEX_LAND_MIN bytes in one place, but there are more, as for data that
+ *     is not contiguous there, or none at all, they are fetched into a chunk and handed over from it.
  * I3  MPI_Send returns when its message has been fetched, and MPICH's collectives wait for it at each of their steps.
  *     Where ranks outnumber processors that is when another rank has had its turn: so there it is copied (8 ranks on
  *     two processors, broadcasts of 8 KiB 16 us instead of 54, sums of 32 KiB for all 88 instead of 167).  Who sends by
  *     MPI_Isend has other things to do meanwhile.
- * I4  For short ones nobody looks anything up, nor waits in MPI_Send.  But what is sent by MPI_Isend from where
- *     longer ones have been lent is so, too: windows of 4 KiB take half as long between neighbours, and a quarter
- *     less between distant processors.
+ * I4  For short ones nobody looks anything up, nor waits in MPI_Send.  But what is sent by MPI_Isend, or one-sided,
+ *     from where longer ones have been lent is so, too: windows of 4 KiB take half as long.
  */
 #include "glex_impl.h"
 #include "glex_release.h"
@@ -171,13 +170,13 @@ enum MPID_nem_glex_lends MPID_nem_glex_lends(const MPIR_Request *sreq, const voi
 static int MPID_nem_glex_lend_near(struct glexch_conn *conn, struct glexch_item *item, const struct iovec *data,
 				   int offers)
 {
-	int how = GLEXCH_LEND_NEAR | (offers && MPID_nem_glex_offers(conn, data->iov_base, data->iov_len)
-					      ? GLEXCH_LEND_OFFER
-					      : 0);
 	void *buf = data->iov_base; /* the item's end may be that of the segments, too */
 	size_t len = data->iov_len;
-	int lent = glexch_lend(conn, item, buf, len, how);
+	int how = GLEXCH_LEND_NEAR, lent;
 
+	if (offers && MPID_nem_glex_offers(conn, buf, len))
+		how |= GLEXCH_LEND_OFFER;
+	lent = glexch_lend(conn, item, buf, len, how);
 	MPID_nem_glex_note_near(buf, len, lent);
 	return lent;
 }
@@ -219,7 +218,8 @@ static struct iovec *MPID_nem_glex_segment(MPIDI_VC_t *vc, size_t least)
 uint64_t MPID_nem_glex_land(struct glexch_conn *conn, uint64_t left, void **buf_p)
 {
 	MPIDI_VC_t *vc = glexch_conn_user(conn);
-	struct iovec *iov = MPID_nem_glex_segment(vc, left < MPID_NEM_GLEX_LAND_MIN ? left : MPID_NEM_GLEX_LAND_MIN); /* I2 */
+	size_t least = left < MPID_NEM_GLEX_LAND_MIN ? left : MPID_NEM_GLEX_LAND_MIN;
+	struct iovec *iov = MPID_nem_glex_segment(vc, least); /* I2 */
 	struct MPID_nem_glex_chunk *chunk;
 	uint64_t most;
 

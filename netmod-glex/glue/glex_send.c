@@ -239,8 +239,8 @@ static inline int MPID_nem_glex_in_one(intptr_t len)
 /* The same of MPI_Isend: glex_lend.c, I4. */
 static inline int MPID_nem_glex_copied_in_one(const void *buf, intptr_t len)
 {
-	return MPID_nem_glex_in_one(len) && ((size_t)len <= MPID_nem_glex.part_above ||
-					     likely(!MPID_nem_glex_is_part_of_near(buf, (size_t)len)));
+	return MPID_nem_glex_in_one(len) &&
+	       ((size_t)len <= MPID_nem_glex.part_above || likely(!MPID_nem_glex_is_part_of_near(buf, (size_t)len)));
 }
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -465,7 +465,8 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 	if (unlikely(MPID_nem_glex_vc(vc)->held))
 		hdr = MPID_nem_glex_held_header(sreq, hdr, hdr_sz, &awaited);
 	MPID_nem_glex_take(vc, sreq, hdr);
-	if (MPID_nem_glex_copied_in_one(data, data_sz) && glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
+	if (MPID_nem_glex_copied_in_one(data, data_sz) &&
+	    glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
 		MPID_nem_glex_go_on(conn, sreq);
 		goto fn_exit;

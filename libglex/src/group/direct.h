@@ -42,7 +42,7 @@ struct line {
 #define FLAT	  16u /* members that are one team */
 #define TEAM	  8u
 #define LINES	  68u /* of the ring: */
-#define FEW_LINES 44u
+#define FEW_LINES 42u
 #define LEVELS	  2u
 
 struct glexi_board {
