@@ -141,8 +141,8 @@ int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, u
 	struct glexch_region region;
 	uint32_t index = ch->loan_free;
 
-	if (index == GLEXCH_NONE || ch->lend_never || !len ||
-	    (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)) || !glexch_loan_expose(ch, buf, len, how, &region))
+	if (index == GLEXCH_NONE || ch->lend_never || !len || (conn->slow & (GLEXCH_SLOW_FAILED | GLEXCH_SLOW_DEAD)) ||
+	    !glexch_loan_expose(ch, buf, len, how, &region))
 		return 0;
 	loan = &ch->loans[index];
 	ch->loan_free = loan->next;
@@ -348,9 +348,8 @@ static void glexch_borrowed_fetch(struct glexch_borrowed *b)
 	struct glexch_conn *conn = b->conn;
 	glex_event_t back = {.cookie_0 = b->back_0, .cookie_1 = b->back_1};
 
-	if (b->n &&
-	    glexch_get_and_tell(conn, b->buf, b->n, &b->region, b->pos, glexch_borrowed_is_last(b) ? &back : NULL,
-				glexch_borrowed_got, b))
+	if (b->n && glexch_get_and_tell(conn, b->buf, b->n, &b->region, b->pos,
+					glexch_borrowed_is_last(b) ? &back : NULL, glexch_borrowed_got, b))
 		return;
 	glexch_conn_fail(conn, "there is no memory to fetch what it lends");
 }
@@ -419,9 +418,9 @@ static int glexch_borrowed_place(struct glexch_borrowed *b)
 /* All of it is there: the stream goes on. */
 static void glexch_borrowed_end(struct glexch_conn *conn)
 {
-	conn->paused = 0;		    /* I4 */
-	if (conn->ch->borrower == conn) /* by whom called glexch_lend_begin */
-		return;
+	conn->paused = 0; /* I4 */
+	if (conn->ch->borrower == conn)
+		return; /* to glexch_seq_deliver, which goes on */
 	conn->delivering = 0;
 	glexch_seq_deliver(conn);
 }

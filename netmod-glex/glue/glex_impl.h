@@ -116,7 +116,7 @@ struct MPID_nem_glex {
 	intptr_t eager_max;
 	size_t lend_above;			   /* longer one-sided data is fetched: glex_lend.c */
 	size_t near_above;			   /* longer messages are, if their buffers are near */
-	size_t part_above;			   /* and of MPI_Isend longer than this, if they are parts of such */
+	size_t part_above;			   /* and shorter ones down to this: there, I4 */
 	int zero_copy;				   /* else long messages are streamed when they are asked for */
 	struct MPID_nem_glex_lmt *lmt_waiting;	   /* sends that found the memory table full */
 	struct MPID_nem_glex_fetch *fetch_waiting; /* receives that found no chunk free */

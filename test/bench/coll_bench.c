@@ -14,7 +14,7 @@
  *
  * The bytes of gathers are each rank's, and those of all up to 16 MiB.
  *
- * Named rows alone are measured, else all.  A sample is a batch; the value of a row is the median of many.  Broadcasts change
+ * Named rows alone are measured, else all; by `least` those of coll_least.h.  A sample is a batch; the value of a row is the median of many.  Broadcasts change
  * their root, so that nobody can run ahead of the others for long.
  */
 #include <mpi.h>
@@ -23,6 +23,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "coll_least.h"
+
 #define SAMPLES 15
 #define MOST	(1 << 24)
 
@@ -30,6 +32,7 @@ static int rank, ranks;
 static char *from, *to;
 static double budget = 0.01; /* seconds a sample */
 static const char *rows;     /* that are wanted, with commas between; NULL: all */
+static int by_hand;	     /* by coll_least.h */
 
 static int compare(const void *a, const void *b)
 {
@@ -84,8 +87,27 @@ static double rounds_a_second(void)
 	return best;
 }
 
+/* By no MPI: coll_least.h. */
+static void least(const char *what, int i)
+{
+	double *word = (double *)from, *sum = (double *)to;
+
+	if (!strcmp(what, "barrier"))
+		least_barrier();
+	else if (!strcmp(what, "bcast"))
+		least_bcast(word, i % ranks);
+	else if (!strcmp(what, "allreduce"))
+		least_allreduce(word, sum);
+	else
+		least_reduce(word, sum, i % ranks);
+}
+
 static void one(const char *what, int size, int i)
 {
+	if (by_hand) {
+		least(what, i);
+		return;
+	}
 	switch (what[0]) {
 	case 'b':
 		if (what[1] == 'a')
@@ -282,6 +304,16 @@ static void measure(const int *sizes, int n)
 		overlap();
 }
 
+/* Those of 8 bytes that coll_least.h has. */
+static void measure_by_hand(void)
+{
+	static const char *const name[] = {"barrier", "bcast", "allreduce", "reduce"};
+
+	for (int k = 0; k < 4; k++)
+		if (is_wanted(name[k]))
+			tell(name[k], k ? 8 : 0, row(name[k], 8), "us");
+}
+
 int main(int argc, char **argv)
 {
 	int i, sizes[16], n = 0;
@@ -292,7 +324,7 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if (argc < 2) {
 		if (rank == 0)
-			fputs("usage: coll_bench SIZE,... [SAMPLE_MS [ROW,...]]\n", stderr);
+			fputs("usage: coll_bench SIZE,... [SAMPLE_MS [ROW,... [least]]]\n", stderr);
 		MPI_Finalize();
 		return 2;
 	}
@@ -309,7 +341,13 @@ int main(int argc, char **argv)
 	to = calloc(1, MOST);
 	for (i = 0; i < 8; i++)
 		MPI_Barrier(MPI_COMM_WORLD);
-	measure(sizes, n);
+	by_hand = argc > 4 && least_open();
+	if (by_hand) {
+		measure_by_hand();
+		least_close();
+	} else {
+		measure(sizes, n);
+	}
 	free(from);
 	free(to);
 	MPI_Finalize();

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * coll_least.c - collectives of one word in shared memory.
+ *
+ * I1  Numbers only grow, and all ranks count alike.
+ * I2  A word of the barrier's or an allreduce's call k is written again in call k + 2: by who has seen all of k + 1,
+ *     and so all of k ended.
+ * I3  One of a broadcast or a reduction is written again `ranks` calls later, or more: meanwhile each has been root, and
+ *     has waited for what the others did after they had ended this call.
+ *
+ * Ordering: whoever waits for a stamp, or for arrived, loads it with acquire; it is stored, or added to, with release
+ * (the addition with both), after the words that it tells of.
+ */
+#include "coll_least.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+struct word {
+	_Alignas(64) double value;
+	_Atomic uint64_t stamp;
+};
+
+struct shared {
+	_Alignas(64) _Atomic uint64_t arrived;
+	struct word words[];
+};
+
+static struct shared *shared;
+
+static MPI_Win win;
+static int rank, ranks, crowded;
+static uint64_t calls, meetings;
+
+int least_open(void)
+{
+	MPI_Comm node;
+	MPI_Aint size;
+	int here, unit;
+
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(node, &here);
+	if (here == ranks) {
+		size = rank ? 0 : (MPI_Aint)(sizeof(*shared) + 2 * (size_t)ranks * (size_t)ranks * sizeof(struct word));
+		MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, node, &shared, &win);
+		MPI_Win_shared_query(win, 0, &size, &unit, &shared);
+		if (rank == 0)
+			memset(shared, 0, (size_t)size);
+		MPI_Barrier(node);
+	}
+	MPI_Comm_free(&node);
+	crowded = ranks > sysconf(_SC_NPROCESSORS_ONLN);
+	return here == ranks;
+}
+
+void least_close(void)
+{
+	MPI_Win_free(&win);
+}
+
+static void wait_for(const _Atomic uint64_t *number, uint64_t least)
+{
+	while (atomic_load_explicit(number, memory_order_acquire) < least)
+		if (crowded)
+			sched_yield();
+}
+
+/* Of call n, what rank r says. */
+static struct word *word_of(uint64_t n, int r)
+{
+	return &shared->words[n % (2 * (uint64_t)ranks) * (uint64_t)ranks + (uint64_t)r];
+}
+
+static void say(struct word *word, double value)
+{
+	word->value = value;
+	atomic_store_explicit(&word->stamp, calls, memory_order_release);
+}
+
+static double hear(const struct word *word)
+{
+	wait_for(&word->stamp, calls);
+	return word->value;
+}
+
+void least_barrier(void)
+{
+	meetings++;
+	atomic_fetch_add_explicit(&shared->arrived, 1, memory_order_acq_rel);
+	wait_for(&shared->arrived, meetings * (uint64_t)ranks);
+}
+
+void least_bcast(double *word, int root)
+{
+	struct word *there = word_of(++calls, root);
+
+	if (rank == root)
+		say(there, *word);
+	else
+		*word = hear(there);
+}
+
+void least_reduce(const double *mine, double *sum, int root)
+{
+	int i;
+
+	calls++;
+	if (rank != root) {
+		say(word_of(calls, rank), *mine);
+		return;
+	}
+	*sum = *mine;
+	for (i = 0; i < ranks; i++)
+		if (i != rank)
+			*sum += hear(word_of(calls, i));
+}
+
+void least_allreduce(const double *mine, double *sum)
+{
+	int i;
+
+	say(word_of(++calls, rank), *mine);
+	least_barrier();
+	*sum = 0;
+	for (i = 0; i < ranks; i++)
+		*sum += word_of(calls, i)->value;
+}

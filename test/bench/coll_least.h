@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * coll_least.h - the same collectives by a program that does nothing else.
+ *
+ * Ranks of one machine, a few lines of shared memory, no library in between: what waiting for each other costs
+ * itself, by the system's sched_yield where ranks outnumber processors.  Nothing that runs once in each rank for
+ * a collective takes less.
+ */
+#ifndef COLL_LEAST_H
+#define COLL_LEAST_H
+
+/* Collective; all ranks must share memory.  0: they do not. */
+int least_open(void);
+void least_close(void);
+
+/* Words of 8 bytes.  Roots must take turns: that is what keeps a line from being written before all have read it. */
+void least_barrier(void);
+void least_bcast(double *word, int root);
+void least_allreduce(const double *mine, double *sum);
+void least_reduce(const double *mine, double *sum, int root);
+
+#endif /* COLL_LEAST_H */
