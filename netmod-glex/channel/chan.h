@@ -284,13 +284,7 @@ int glexch_has_begun(const struct glexch_conn *conn);
  */
 void glexch_queue(struct glexch_conn *conn, struct glexch_item *item);
 
-/*
- * The same of an item that ends with len bytes which are not sent: the peer is to fetch
- * them from buf, whose user says where to.  cur is of what goes before them: a header.  done
- * is called when they have been fetched, what it returns does not matter.  Returns 0 if that cannot be (no room to
- * register buf, too much is lent already, peers cannot reach private memory): nothing has happened then, and it goes
- * as a stream.
- */
+/* How something is lent. */
 enum {
 	/* Only if peers map buf, and so need no system call to copy.  One that is asked about often may become so. */
 	GLEXCH_LEND_NEAR = 1,
@@ -300,6 +294,14 @@ enum {
 	 */
 	GLEXCH_LEND_OFFER = 2,
 };
+
+/*
+ * The same of an item that ends with len bytes which are not sent: the peer is to fetch
+ * them from buf, whose user says where to.  cur is of what goes before them: a header.  done
+ * is called when they have been fetched, what it returns does not matter.  Returns 0 if that cannot be (no room to
+ * register buf, too much is lent already, peers cannot reach private memory): nothing has happened then, and it goes
+ * as a stream.
+ */
 int glexch_lend(struct glexch_conn *conn, struct glexch_item *item, void *buf, uint64_t len, int how);
 
 /* Bytes that are lent now. */

@@ -26,8 +26,9 @@
  *     Where ranks outnumber processors that is when another rank has had its turn: so there it is copied (8 ranks on
  *     two processors, broadcasts of 8 KiB 16 us instead of 54, sums of 32 KiB for all 88 instead of 167).  Who sends by
  *     MPI_Isend has other things to do meanwhile.
- * I4  For short ones nobody looks anything up, nor waits in MPI_Send.  But what is sent by MPI_Isend, or one-sided,
- *     from where longer ones have been lent is so, too: windows of 4 KiB take half as long.
+ * I4  Short ones are copied: MPI_Send is not to wait for the peer, and most buffers would be looked up in vain.  But
+ *     what is sent by MPI_Isend, or one-sided, from where longer ones have been lent is lent, too: windows of 4 KiB
+ *     take half as long.
  */
 #include "glex_impl.h"
 #include "glex_release.h"

@@ -236,11 +236,10 @@ static inline int MPID_nem_glex_in_one(intptr_t len)
 	return (size_t)len <= GLEXCH_AT_ONCE && (size_t)len <= MPID_nem_glex.lend_above;
 }
 
-/* The same of MPI_Isend: glex_lend.c, I4. */
-static inline int MPID_nem_glex_copied_in_one(const void *buf, intptr_t len)
+/* But not of what has a request, and is to be lent instead: glex_lend.c, I4. */
+static inline int MPID_nem_glex_lends_part(const void *buf, intptr_t len)
 {
-	return MPID_nem_glex_in_one(len) &&
-	       ((size_t)len <= MPID_nem_glex.part_above || likely(!MPID_nem_glex_is_part_of_near(buf, (size_t)len)));
+	return (size_t)len > MPID_nem_glex.part_above && MPID_nem_glex_is_part_of_near(buf, (size_t)len);
 }
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -380,7 +379,7 @@ int MPIDI_GLEX_isend(MPIDI_VC_t *vc, const void *buf, intptr_t len, int rank, in
 	struct glexch_conn *conn = MPID_nem_glex_free_way(vc);
 	MPIR_Request *sreq;
 
-	if (!conn || !MPID_nem_glex_goes_at_once(vc, comm, len) || !MPID_nem_glex_copied_in_one(buf, len))
+	if (!conn || !MPID_nem_glex_goes_at_once(vc, comm, len) || MPID_nem_glex_lends_part(buf, len))
 		return 0;
 	glexch_expect_stream(conn, (size_t)len);
 	sreq = MPID_nem_glex_sent_request(rank, tag, comm, context_offset);
@@ -465,7 +464,7 @@ int MPID_nem_glex_iSendContig(MPIDI_VC_t *vc, MPIR_Request *sreq, void *hdr, int
 	if (unlikely(MPID_nem_glex_vc(vc)->held))
 		hdr = MPID_nem_glex_held_header(sreq, hdr, hdr_sz, &awaited);
 	MPID_nem_glex_take(vc, sreq, hdr);
-	if (MPID_nem_glex_copied_in_one(data, data_sz) &&
+	if (MPID_nem_glex_in_one(data_sz) && !MPID_nem_glex_lends_part(data, data_sz) &&
 	    glexch_try_short(conn, hdr, hdr_sz, sizeof(pkt), data, data_sz)) {
 		MPID_nem_glex_count_eager((size_t)data_sz);
 		MPID_nem_glex_go_on(conn, sreq);

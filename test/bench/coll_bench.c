@@ -14,8 +14,9 @@
  *
  * The bytes of gathers are each rank's, and those of all up to 16 MiB.
  *
- * Named rows alone are measured, else all; by `least` those of coll_least.h.  A sample is a batch; the value of a row is the median of many.  Broadcasts change
- * their root, so that nobody can run ahead of the others for long.
+ * Named rows alone are measured, else all; with `least` those that coll_least.h has, by that and no MPI.  A sample is
+ * a batch; the value of a row is the median of many.  Broadcasts change their root, so that nobody can run ahead of
+ * the others for long.
  */
 #include <mpi.h>
 #include <stdio.h>

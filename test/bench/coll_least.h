@@ -3,8 +3,8 @@
  * coll_least.h - the same collectives by a program that does nothing else.
  *
  * Ranks of one machine, a few lines of shared memory, no library in between: what waiting for each other costs
- * itself, by the system's sched_yield where ranks outnumber processors.  Nothing that runs once in each rank for
- * a collective takes less.
+ * itself, by the system's sched_yield where ranks outnumber processors.  Not proven to be the least there is, but
+ * hardly anything is left that a library could leave out.
  */
 #ifndef COLL_LEAST_H
 #define COLL_LEAST_H
