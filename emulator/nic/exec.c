@@ -63,15 +63,20 @@ static void remember_away(struct emu_host *host, struct emu_nic *nic, uint64_t h
 	};
 }
 
-/* Keeps a region that was found for emu_recall, if all of it lies open to this process. */
-static void remember(struct emu_host *host, enum emu_end end, struct emu_nic *nic, uint64_t handle, uint64_t port,
+/* Keeps a region that was found for emu_recall, if all of it lies open to this process.  to: of the other end. */
+static void remember(struct emu_host *host, struct emu_vport *to, struct emu_nic *nic, uint64_t handle, uint64_t port,
 		     const struct emu_region *region)
 {
+	enum emu_end end = to ? EMU_END_REMOTE : EMU_END_LOCAL;
 	struct emu_known *known = emu_known_place(host, end, handle, port);
 	unsigned char *base;
 
-	if (!known || (known->handle == handle && known->port == port))
+	if (!known)
 		return;
+	if (known->handle == handle && known->port == port) {
+		known->to = to; /* it may have been mapped anew */
+		return;
+	}
 	base = emu_direct(host, region, region->access & (GLEX_MEM_WRITE | EMU_ACCESS_ATOMIC));
 	if (base)
 		*known = (struct emu_known){
@@ -83,6 +88,7 @@ static void remember(struct emu_host *host, enum emu_end end, struct emu_nic *ni
 			.key = region->key,
 			.access = region->access,
 			.session = region->session,
+			.to = to,
 		};
 	else if (end == EMU_END_REMOTE)
 		remember_away(host, nic, handle, port, region);
@@ -98,7 +104,8 @@ int emu_check_region(struct emu_nic *nic, uint64_t handle, uint32_t ep_num, uint
 	return EMU_OK;
 }
 
-static int check_remote(struct emu_host *host, const struct emu_desc *desc, struct emu_region *region)
+static int check_remote(struct emu_host *host, struct emu_vport *to, const struct emu_desc *desc,
+			struct emu_region *region)
 {
 	uint32_t access = emu_access_of(desc->op);
 	struct emu_nic *nic = host->ops->nic(host, nic_of(desc->dst));
@@ -110,7 +117,7 @@ static int check_remote(struct emu_host *host, const struct emu_desc *desc, stru
 	if (status == EMU_OK && (region->key != desc->rmt_key || !(region->access & access)))
 		status = GLEX_ERR_STATUS_MMT;
 	if (status == EMU_OK)
-		remember(host, EMU_END_REMOTE, nic, desc->rmt_mh, desc->dst, region);
+		remember(host, to, nic, desc->rmt_mh, desc->dst, region);
 	return status;
 }
 
@@ -147,13 +154,14 @@ static uint64_t addr_of(const struct emu_vport *port)
 
 int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc, uint64_t done, uint64_t n)
 {
+	struct emu_vport *to = target_of(host, desc);
 	struct emu_region remote, local;
 	struct emu_nic *nic;
 	int status;
 
-	if (!target_of(host, desc))
+	if (!to)
 		return GLEX_ERR_STATUS_DEST_VP_STOP;
-	status = check_remote(host, desc, &remote);
+	status = check_remote(host, to, desc, &remote);
 	if (status != EMU_OK || n == 0)
 		return status;
 	nic = host->ops->nic(host, from->port->nic_id);
@@ -161,7 +169,7 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 		     : GLEX_ERR_STATUS_SRC_HOST_DEAD;
 	if (status != EMU_OK)
 		return status;
-	remember(host, EMU_END_LOCAL, nic, desc->local_mh, addr_of(from), &local);
+	remember(host, NULL, nic, desc->local_mh, addr_of(from), &local);
 	if (!EMU_LIKELY(!host->model))
 		emu_att_request(host, from, desc, done, n);
 	if (desc->op == EMU_OP_PUT)
@@ -174,11 +182,12 @@ int emu_exec_move(struct emu_host *host, struct emu_vport *from, const struct em
 static int check_plain(struct emu_host *host, struct emu_vport *from, const struct emu_desc *desc,
 		       struct emu_region *remote)
 {
+	struct emu_vport *to = target_of(host, desc);
 	int status;
 
-	if (!target_of(host, desc))
+	if (!to)
 		return GLEX_ERR_STATUS_DEST_VP_STOP;
-	status = check_remote(host, desc, remote);
+	status = check_remote(host, to, desc, remote);
 	if (status == EMU_OK && desc->len != 0 && !EMU_LIKELY(!host->model))
 		emu_att_request(host, from, desc, 0, desc->len);
 	return status;
@@ -206,13 +215,14 @@ int emu_exec_fetch(struct emu_host *host, struct emu_vport *from, const struct e
 
 int emu_open_word(struct emu_host *host, const struct emu_desc *desc, unsigned char **word_p)
 {
+	struct emu_vport *to = target_of(host, desc);
 	struct emu_region region;
 	unsigned char *base;
 	int status;
 
-	if (!target_of(host, desc))
+	if (!to)
 		return GLEX_ERR_STATUS_DEST_VP_STOP;
-	status = check_remote(host, desc, &region);
+	status = check_remote(host, to, desc, &region);
 	if (status != EMU_OK)
 		return status;
 	base = emu_direct(host, &region, true);

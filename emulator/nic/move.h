@@ -46,7 +46,7 @@ struct emu_host_ops {
 
 /*
  * A region that a request of this host has found and that lies open to it: as
- * long as the table shows its generation as valid, nothing of this changes.
+ * long as the table shows its generation as valid, nothing of this changes but the port's mapping.
  */
 struct emu_known {
 	uint64_t handle; /* 0: none */
@@ -58,7 +58,7 @@ struct emu_known {
 	uint32_t access;
 	uint32_t session;
 	uint32_t reserved0;
-	uint64_t reserved1; /* one cache line */
+	struct emu_vport *to; /* the endpoint's port, of the other end; open or not.  One cache line */
 };
 
 /* The same of another process's private memory, which is reached by attach. */
@@ -75,7 +75,7 @@ struct emu_away {
 	uint64_t reserved1; /* one cache line */
 };
 
-#define EMU_KNOWN 8u /* of each end */
+#define EMU_KNOWN 16u /* of each end */
 
 enum emu_end { EMU_END_LOCAL = 0, EMU_END_REMOTE = 1 };
 

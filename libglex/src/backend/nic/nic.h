@@ -222,6 +222,8 @@ void nic_peer_remove_port(struct nic_ep *nep);
 void nic_peers_free(struct nic_device *dev);
 /* Of a NIC and port that have been resolved; NULL: not (any more). */
 struct nic_port_view *nic_peer_port(struct nic_device *dev, uint32_t nic_id, uint32_t num);
+/* The same is the last peer from now on; false: it is not known, and nothing has changed.  Under the post lock. */
+bool nic_peer_turn(struct nic_ep *nep, uint64_t addr);
 
 static inline bool nic_port_is_open(const struct nic_port_view *view)
 {

@@ -259,6 +259,15 @@ static struct emu_nic *host_nic(struct emu_host *host, uint32_t nic_id)
 	return view ? view->nic : NULL;
 }
 
+static void turn_to(struct nic_ep *ep, glex_ep_addr_t addr, struct nic_view *nic, struct nic_port_view *view)
+{
+	ep->last_addr = addr.v;
+	ep->last_nic_id = addr.nic_id;
+	ep->last_nic = nic;
+	ep->last_ep_num = addr.ep_num;
+	ep->last_port = view;
+}
+
 static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint32_t num)
 {
 	struct nic_ep *ep = nic_ep_of(host);
@@ -277,12 +286,20 @@ static struct emu_vport *host_port(struct emu_host *host, uint32_t nic_id, uint3
 		view = resolve_port(ep->dev, nic, nic_id, num);
 	addr.nic_id = nic_id;
 	addr.ep_num = (uint16_t)num;
-	ep->last_addr = addr.v;
-	ep->last_nic_id = nic_id;
-	ep->last_nic = nic;
-	ep->last_ep_num = num;
-	ep->last_port = view;
+	turn_to(ep, addr, nic, view);
 	return view ? &view->view : NULL;
+}
+
+EMU_TOGETHER bool nic_peer_turn(struct nic_ep *nep, uint64_t to)
+{
+	glex_ep_addr_t addr = {.v = to};
+	struct nic_view *nic = addr.resv ? NULL : known_nic(nep->dev, addr.nic_id);
+	struct nic_port_view *view = nic ? known_port(nic, addr.ep_num) : NULL;
+
+	if (!view)
+		return false;
+	turn_to(nep, addr, nic, view);
+	return true;
 }
 
 struct nic_port_view *nic_peer_port(struct nic_device *dev, uint32_t nic_id, uint32_t num)

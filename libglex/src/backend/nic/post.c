@@ -16,7 +16,7 @@
  * Collective requests go into a queue of their own (coll.c), behind which no other
  * request waits.
  *
- * Each call tries the usual case first: one small request to the last peer, from
+ * Each call tries the usual case first: one small request to a peer, from
  * and to regions seen before; emulator/nic/fast.h has it, and says which cache
  * lines travel, and quiet.h has what raises no event.  Whatever is different about
  * a request goes the general way.
@@ -435,7 +435,7 @@ GLEXI_INLINE bool put_imm_usual(struct glexi_ep *ep, const struct glex_imm_rdma_
 	if (GLEXI_LIKELY(dst != NULL)) {
 		nic_take_event(cookie, &req->rmt_evt, event);
 		count_imm(nep);
-		if (track_turns(&nep->imm_track, 0, req->rmt_mh.v))
+		if (track_turns(&nep->imm_track, 0, req->rmt_mh.v, req->rmt_ep_addr.v))
 			nic_track_lay(&nep->imm_track, to, req->rmt_ep_addr.v, dst, NULL);
 		status = emu_put_data(&nep->host, event ? to : NULL, dst->base + req->rmt_offset, req->data, req->len,
 				      cookie);
@@ -459,8 +459,8 @@ static __attribute__((noinline)) glex_ret_t imm_rdma_aloud(struct glexi_ep *ep, 
 	return post_imms(ep, req, bad);
 }
 
-static __attribute__((noinline)) glex_ret_t imm_rdma_off_track(struct glexi_ep *ep, struct glex_imm_rdma_req *req,
-							       struct glex_imm_rdma_req **bad)
+static EMU_TOGETHER __attribute__((noinline)) glex_ret_t
+imm_rdma_off_track(struct glexi_ep *ep, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
 {
 	return put_imm_quiet(ep, req) ? GLEX_SUCCESS : imm_rdma_aloud(ep, req, bad);
 }
@@ -471,7 +471,8 @@ static __attribute__((noinline)) glex_ret_t imm_rdma_event(struct glexi_ep *ep, 
 	return is_event(&req->rmt_evt) && put_imm_event_track(ep, req) ? GLEX_SUCCESS : imm_rdma_aloud(ep, req, bad);
 }
 
-glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req, struct glex_imm_rdma_req **bad)
+EMU_TOGETHER glex_ret_t nic_imm_rdma(struct glex_ep *handle, struct glex_imm_rdma_req *req,
+				     struct glex_imm_rdma_req **bad)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 

@@ -14,15 +14,16 @@
 #include "backend/nic/nic.h"
 #include "emulator/nic/fast.h"
 
-/* The port at addr if that is where the last request went too, and the poster executes; under the endpoint's lock. */
+/* The port at addr if it has been found before, and the poster executes; under the endpoint's lock. */
 GLEXI_INLINE struct emu_vport *usual_port(const struct glexi_ep *ep, uint64_t addr)
 {
-	const struct nic_ep *nep = ep->be;
-	struct nic_port_view *view = nep->last_port;
+	struct nic_ep *nep = ep->be;
 
-	if (!view || nep->last_addr != addr || nep->port.dq || glexi_is_lost(ep->dev) || !emu_is_open(&view->view))
+	if (nep->port.dq || glexi_is_lost(ep->dev) ||
+	    (GLEXI_UNLIKELY(!nep->last_port || nep->last_addr != addr) && !nic_peer_turn(nep, addr)) ||
+	    !emu_is_open(&nep->last_port->view))
 		return NULL;
-	return &view->view;
+	return &nep->last_port->view;
 }
 
 GLEXI_INLINE void nic_take_event(uint64_t to[2], const glex_event_t *from, bool wanted)
@@ -91,9 +92,9 @@ GLEXI_INLINE bool track_leads(const struct nic_track *track, uint64_t addr, uint
 }
 
 /* A request that was not on it.  True: the last such was like it, so that is where it leads from now on. */
-GLEXI_INLINE bool track_turns(struct nic_track *track, uint64_t local_mh, uint64_t rmt_mh)
+GLEXI_INLINE bool track_turns(struct nic_track *track, uint64_t local_mh, uint64_t rmt_mh, uint64_t addr)
 {
-	uint64_t candidate = local_mh * 3 ^ rmt_mh; /* another may look the same: nothing is wrong then */
+	uint64_t candidate = (local_mh * 3 ^ rmt_mh) * 3 ^ addr; /* another may look the same: nothing is wrong then */
 
 	if (track->candidate == candidate)
 		return true;
@@ -167,19 +168,19 @@ GLEXI_INLINE bool put_imm_track(struct glexi_ep *ep, const struct glex_imm_rdma_
 	return true;
 }
 
-/* The same beside it, of regions seen before. */
+/* The same beside it, of regions seen before: who takes turns among targets finds each where it was. */
 GLEXI_INLINE bool put_imm_quiet(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	struct nic_ep *nep = ep->be;
-	struct emu_vport *to = glexi_is_lockless(&ep->post_lock) ? usual_port(ep, req->rmt_ep_addr.v) : NULL;
-	const struct emu_known *dst = to ? emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v,
-							     req->rmt_offset, req->len, req->rmt_key, GLEX_MEM_WRITE)
-					 : NULL;
+	const struct emu_known *dst = NULL;
 
-	if (!dst)
+	if (!nep->port.dq && is_quiet(ep))
+		dst = emu_recall_remote(&nep->host, req->rmt_mh.v, req->rmt_ep_addr.v, req->rmt_offset, req->len,
+					req->rmt_key, GLEX_MEM_WRITE);
+	if (!dst || !emu_is_open(dst->to))
 		return false;
-	if (track_turns(&nep->imm_track, 0, req->rmt_mh.v))
-		nic_track_lay(&nep->imm_track, to, req->rmt_ep_addr.v, dst, NULL);
+	if (track_turns(&nep->imm_track, 0, req->rmt_mh.v, req->rmt_ep_addr.v))
+		nic_track_lay(&nep->imm_track, dst->to, req->rmt_ep_addr.v, dst, NULL);
 	put_imm_counted(nep, req, dst->base);
 	return true;
 }
@@ -238,7 +239,7 @@ GLEXI_INLINE bool rdma_quiet(struct glexi_ep *ep, const struct glex_rdma_req *re
 	local = emu_recall_local(&nep->host, req->local_mh.v, ep->addr.v, req->local_offset, req->len);
 	if (!remote || !local)
 		return local && nic_move_away(ep, to, req, local);
-	if (track_turns(&nep->track, req->local_mh.v, req->rmt_mh.v))
+	if (track_turns(&nep->track, req->local_mh.v, req->rmt_mh.v, req->rmt_ep_addr.v))
 		nic_track_lay(&nep->track, to, req->rmt_ep_addr.v, remote, local);
 	rdma_counted(nep, req, remote->base, local->base);
 	return true;
