@@ -76,12 +76,13 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/rcache/index.c \
 	libglex/src/rcache/maps.c \
 	libglex/src/rcache/miss.c
-libglex_libglex_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
+# A table to jump by is one page more: what each collective passes through is to be in few (group/priv.h).
+libglex_libglex_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -fno-jump-tables -pthread
 libglex_libglex_la_LIBADD = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la -lpthread
 libglex_libglex_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(GLEX_VERSION_INFO) -no-undefined -Wl,-z,nodelete
 if HAVE_VERSION_SCRIPT
 if !SANITIZED
-libglex_libglex_la_LDFLAGS += -Wl,--version-script=$(top_srcdir)/libglex/libglex.map
+libglex_libglex_la_LDFLAGS += -Wl,--version-script=$(top_srcdir)/libglex/libglex.map -Wl,-Bsymbolic-functions
 endif
 endif
 libglex_libglex_la_DEPENDENCIES = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la $(top_srcdir)/libglex/libglex.map

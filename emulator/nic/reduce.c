@@ -145,7 +145,7 @@ static void own_floats(uint32_t was)
 
 #endif
 
-bool emu_reduce(struct emu_operand *acc, const struct emu_operand *with)
+__attribute__((hot)) bool emu_reduce(struct emu_operand *acc, const struct emu_operand *with)
 {
 	combine_fn fn = combine[acc->op][acc->bits];
 	bool floats = acc->op <= GLEX_COLL_REDUCE_MINLOC_FLOAT;

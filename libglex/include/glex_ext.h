@@ -173,6 +173,7 @@ struct glex_put_way {
 	const uint32_t *lost;  /* *lost, which is 0, while the network is, */
 	const uint8_t *alone;  /* and *alone, which is not 0, while no other thread can use the endpoint */
 	uint64_t *counters[2]; /* that this endpoint alone counts in */
+	uint32_t atomic;       /* not 0: the region was registered for glex_atomic */
 };
 
 /*
@@ -186,8 +187,20 @@ glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_ha
 /* It must not be used any more; NULL is none.  Thread-safe. */
 void glex_put_way_close(struct glex_put_way *way);
 
-/* What glex_put_place does where the way has not been found yet, or has changed: looks for it. */
+/* What glex_put_place does where the way has not been found yet, or has changed: looks for it.  It counts nothing. */
 void *glex_put_way_find(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len);
+
+/* What both of those below look at: whether it is as the way shows. */
+static inline int glex_put_way_is_open(const struct glex_put_way *way, uint32_t rmt_offset, uint32_t len)
+{
+	/* First whether there is nobody else: another thread may be changing what the way shows. */
+	return __builtin_expect(*way->alone, 1) && __builtin_expect((uint64_t)rmt_offset + len <= way->len, 1) &&
+	       __builtin_expect(__atomic_load_n(way->valid, __ATOMIC_ACQUIRE) == way->generation, 1) && /* MMT-A3 */
+	       /* relaxed: as the library itself looks at a port, */
+	       __builtin_expect(__atomic_load_n(way->state, __ATOMIC_RELAXED) == way->open, 1) &&
+	       /* relaxed: and at a flag that only ever goes up */
+	       __builtin_expect(__atomic_load_n(way->lost, __ATOMIC_RELAXED) == 0, 1);
+}
 
 /*
  * Where the bytes of an immediate PUT go, for a caller who stores them there himself, and so has less to do than to call
@@ -201,22 +214,32 @@ void *glex_put_way_find(struct glex_put_way *way, uint32_t rmt_offset, uint32_t 
  */
 static inline void *glex_put_place(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len)
 {
+	void *place;
 	uint64_t n;
 	int i;
 
-	/* First whether there is nobody else: another thread may be changing what the way shows. */
-	if (__builtin_expect(!*way->alone, 0) || __builtin_expect((uint64_t)rmt_offset + len > way->len, 0) ||
-	    __builtin_expect(__atomic_load_n(way->valid, __ATOMIC_ACQUIRE) != way->generation, 0) || /* MMT-A3 */
-	    /* relaxed: as the library itself looks at a port, */
-	    __builtin_expect(__atomic_load_n(way->state, __ATOMIC_RELAXED) != way->open, 0) ||
-	    /* relaxed: and at a flag that only ever goes up */
-	    __builtin_expect(__atomic_load_n(way->lost, __ATOMIC_RELAXED) != 0, 0))
-		return glex_put_way_find(way, rmt_offset, len);
+	if (glex_put_way_is_open(way, rmt_offset, len))
+		place = way->base + rmt_offset;
+	else if (!(place = glex_put_way_find(way, rmt_offset, len)))
+		return NULL;
 	for (i = 0; i < 2; i++) {
 		n = __atomic_load_n(way->counters[i], __ATOMIC_RELAXED) + 1; /* relaxed: a counter */
 		__atomic_store_n(way->counters[i], n, __ATOMIC_RELAXED);     /* relaxed: a counter */
 	}
-	return way->base + rmt_offset;
+	return place;
+}
+
+/*
+ * The same for glex_atomic: where the word is, of width bytes, 4 or 8, for a caller who operates on it himself, and at
+ * once, by an instruction that is atomic for all processors; or loads it, and what is before it in the region.  By one
+ * thread at a time.
+ * NULL: use glex_atomic, for whatever reason: as above, or the region was not registered for it.
+ */
+static inline void *glex_atomic_place(struct glex_put_way *way, uint32_t rmt_offset, uint32_t width)
+{
+	if (!glex_put_way_is_open(way, rmt_offset, width) && !glex_put_way_find(way, rmt_offset, width))
+		return NULL;
+	return way->atomic && ((uintptr_t)way->base + rmt_offset) % width == 0 ? way->base + rmt_offset : NULL;
 }
 
 /* ---- being woken by a descriptor ------------------------------------------ */
@@ -586,6 +609,15 @@ glex_ret_t glex_group_allgather(glex_group_t group, const void *data, void *all,
  * is left to do.
  */
 glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
+
+/*
+ * For who calls glex_group_wait with timeout 0 again and again, and has little time for each: it has nothing to do as
+ * long as *word_p, a word of this process's memory, is not value.  After a call that returned GLEX_NO_MP, and until the
+ * next on this group; now and then that has to be made all the same, for members may have died.  Loads of the word are
+ * atomic and need no order.
+ * GLEX_NO_MP: there is no such word, or none now.  GLEX_INVALID_PARAM: a parameter is NULL.
+ */
+glex_ret_t glex_group_watch(glex_group_t group, const uint64_t **word_p, uint64_t *value_p);
 
 /*
  * Gives the group up, for all members: for who cannot go on, as when it has no data for a broadcast that others

@@ -66,6 +66,7 @@ glex_man_aliases = \
 	libglex/man/glex_group_gather.3 \
 	libglex/man/glex_group_allgather.3 \
 	libglex/man/glex_group_wait.3 \
+	libglex/man/glex_group_watch.3 \
 	libglex/man/glex_group_abandon.3 \
 	libglex/man/glex_group_fail.3 \
 	libglex/man/glex_group_leave.3 \
@@ -76,9 +77,11 @@ glex_man_aliases = \
 	libglex/man/glex_alloc_with.3 \
 	libglex/man/glex_fetch.3 \
 	libglex/man/glex_prefetch_at.3 \
+	libglex/man/glex_atomic_place.3 \
 	libglex/man/glex_put_place.3 \
 	libglex/man/glex_put_way_close.3 \
 	libglex/man/glex_put_way_find.3 \
+	libglex/man/glex_put_way_is_open.3 \
 	libglex/man/glex_put_way_open.3 \
 	libglex/man/glex_free.3 \
 	libglex/man/glex_config_uint.3 \

@@ -175,6 +175,25 @@ glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, u
 	return GLEX_NOT_IMPLEMENTED;
 }
 
+glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_key,
+			     struct glex_put_way **way_p)
+{
+	(void)ep;
+	(void)to;
+	(void)rmt_mh;
+	(void)rmt_key;
+	(void)way_p;
+	return GLEX_NOT_IMPLEMENTED;
+}
+
+void *glex_put_way_find(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len)
+{
+	(void)way;
+	(void)rmt_offset;
+	(void)len;
+	return NULL;
+}
+
 /* Nobody waits here: the program is called when there is one. */
 glex_ret_t glex_probe_first_event(glex_ep_handle_t handle, int32_t timeout, glex_event_t **event)
 {

@@ -210,6 +210,96 @@ START_TEST(atomic__owner_and_peers_at_once__counters_add_up)
 }
 END_TEST
 
+/* ---- by the caller himself -------------------------------------------------------------- */
+
+/* Returns how many of them he made himself. */
+static uint32_t add_in_place(struct side *side, const struct work *work, uint32_t offset)
+{
+	struct glex_put_way *way;
+	uint64_t *word;
+	uint32_t n = 0;
+
+	OK(glex_put_way_open(side->ep, work->card.addr, work->mh, work->card.key, &way));
+	for (int i = 0; i < ROUNDS; i++) {
+		word = glex_atomic_place(way, offset, 8);
+		if (word)
+			__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST); /* relaxed: stronger, as the NIC does */
+		else
+			add(side, &work->card, work->mh, offset, 1);
+		n += word != NULL;
+	}
+	ck_assert_ptr_null(glex_atomic_place(way, offset + 4, 8)); /* not aligned */
+	ck_assert_ptr_null(glex_atomic_place(way, LEN, 4));
+	glex_put_way_close(way);
+	return n;
+}
+
+static void operate_in_place(int fd, void *arg)
+{
+	struct work work;
+	struct side side;
+	uint32_t n;
+
+	side_open(&side, *(enum glex_ep_type *)arg, 0, false);
+	hear(fd, &work, sizeof(work));
+	n = add_in_place(&side, &work, COUNT);
+	say(fd, &n, sizeof(n));
+	expect_no_error(side.ep);
+	side_close(&side);
+}
+
+/* The first is the NIC's: then the region is known.  NORMAL endpoints leave all to it. */
+START_TEST(atomic_place__peers_and_owner_at_once__counters_add_up)
+{
+	enum glex_ep_type type = _i ? GLEX_EP_TYPE_NORMAL : GLEX_EP_TYPE_FAST;
+	struct peer peers[PEERS];
+	struct work work;
+	struct side side;
+	unsigned char *base;
+	uint32_t n;
+
+	for (int i = 0; i < PEERS; i++)
+		peers[i] = peer_start(operate_in_place, &type);
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	base = memory_of(ALLOC, side.dev);
+	OK(glex_register_mem(side.ep, base, LEN, RWA, &work.mh));
+	work.card = side.card;
+	for (int i = 0; i < PEERS; i++)
+		say(peers[i].fd, &work, sizeof(work));
+	for (int i = 0; i < ROUNDS; i++)
+		__atomic_fetch_add((uint64_t *)(void *)(base + COUNT), 1, __ATOMIC_SEQ_CST); /* relaxed: stronger */
+	for (int i = 0; i < PEERS; i++) {
+		hear(peers[i].fd, &n, sizeof(n));
+		ck_assert_uint_eq(n, _i ? 0 : ROUNDS - 1);
+		peer_join(&peers[i]);
+	}
+	ck_assert_uint_eq(word_at(base, COUNT), (PEERS + 1) * (uint64_t)ROUNDS);
+	OK(glex_deregister_mem(side.ep, work.mh));
+	OK(glex_free(side.dev, base));
+	side_close(&side);
+}
+END_TEST
+
+/* A region that may be written to, and no more. */
+START_TEST(atomic_place__not_registered_for_it__is_nowhere)
+{
+	const uint64_t word = 1;
+	struct glex_imm_rdma_req req = {.data = (void *)(uintptr_t)&word, .len = 8};
+	struct glex_put_way *way;
+	struct side side;
+
+	side_open(&side, GLEX_EP_TYPE_FAST, LEN, true);
+	req.rmt_ep_addr = side.card.addr;
+	req.rmt_mh = side.card.mh;
+	req.rmt_key = side.card.key;
+	OK(glex_imm_rdma(side.ep, &req, NULL));
+	OK(glex_put_way_open(side.ep, side.card.addr, side.card.mh, side.card.key, &way));
+	ck_assert_ptr_nonnull(glex_put_place(way, 8, 8));
+	ck_assert_ptr_null(glex_atomic_place(way, 8, 8));
+	side_close(&side);
+}
+END_TEST
+
 /* ---- one operation ---------------------------------------------------------------------- */
 
 static void lend(int fd, void *arg)
@@ -521,6 +611,8 @@ int main(void)
 
 	own_job("atomic");
 	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, atomic_place__peers_and_owner_at_once__counters_add_up, 0, 2);
+	tcase_add_test(tc, atomic_place__not_registered_for_it__is_nowhere);
 	tcase_add_loop_test(tc, atomic__owner_and_peers_at_once__counters_add_up, 0, 2 * MEMORIES);
 	tcase_add_test(tc, atomic__each_operation__gives_the_old_word_and_leaves_the_new);
 	tcase_add_test(tc, atomic__target_would_not_have_it__error_request_and_nothing_done);

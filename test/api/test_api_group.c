@@ -153,18 +153,25 @@ static void late_member(int fd, void *arg)
 START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
 {
 	struct crowd c = {.n = _i == 2 ? 18 : 4, .degree = 1, .shape = _i ? GLEX_GROUP_DIRECT : GLEX_GROUP_KARY};
+	const uint64_t *word = NULL;
 	struct peer peer[MAX];
+	uint64_t value = 0;
 	uint32_t i;
 
 	start(&c, peer, late_member);
+	RETURNS(glex_group_watch(group, &word, &value), GLEX_NO_MP); /* nothing was begun */
 	OK(glex_group_barrier(group));
 	RETURNS(glex_group_wait(group, 0), GLEX_NO_MP);
 	RETURNS(glex_group_wait(group, 250), GLEX_NO_MP);
+	RETURNS(glex_group_watch(group, &word, &value), _i ? GLEX_SUCCESS : GLEX_NO_MP);
+	ck_assert(!_i || __atomic_load_n(word, __ATOMIC_RELAXED) != value); /* relaxed: nothing comes with it */
 	for (i = 1; i < c.n; i++) {
 		meet(peer[i].fd);
 		meet(peer[i].fd);
 	}
-	OK(glex_group_wait(group, 0)); /* whoever came last has done it all */
+	ck_assert(!_i || __atomic_load_n(word, __ATOMIC_RELAXED) == value); /* relaxed: nothing comes with it */
+	OK(glex_group_wait(group, 0));					    /* whoever came last has done it all */
+	RETURNS(glex_group_watch(group, &word, &value), GLEX_NO_MP);
 	for (i = 1; i < c.n; i++) {
 		meet(peer[i].fd);
 		peer_join(&peer[i]);

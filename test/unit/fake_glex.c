@@ -396,6 +396,7 @@ glex_ret_t glex_inject(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
 
 static struct way {
 	struct glex_put_way pub; /* nothing is known: asked for each PUT */
+	uint64_t puts;		 /* nobody looks */
 	struct way *next;
 	glex_ep_handle_t from;
 	glex_ep_addr_t to;
@@ -411,6 +412,7 @@ glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_ha
 	if (!way)
 		return GLEX_NO_MEM_RESOURCE;
 	way->pub.alone = (const uint8_t *)"";
+	way->pub.counters[0] = way->pub.counters[1] = &way->puts;
 	way->next = ways;
 	ways = way;
 	way->from = ep;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * put_way.c - ways of immediate PUTs, which their callers look at themselves (glex_put_place).
+ * put_way.c - ways of immediate PUTs and atomic operations, which their callers look at themselves
+ *             (glex_put_place, glex_atomic_place).
  *
  * What a way shows it shows by plain pointers, so it is forgotten, by whoever holds the endpoint's lock, before what
  * they point to is unmapped.  Who stores along it holds no lock: he may if there is no other thread, which the way
@@ -74,10 +75,9 @@ void *glex_put_way_find(struct glex_put_way *pub, uint32_t rmt_offset, uint32_t 
 	if (!*pub->alone) /* then it is not to be touched */
 		return NULL;
 	pub->len = 0;
-	if (glexi_is_lost(ep->dev) || !len || !ep->dev->ops->find_put_way(ep, way) ||
-	    (uint64_t)rmt_offset + len > pub->len)
+	if (glexi_is_lost(ep->dev) || !len || !ep->dev->ops->find_put_way(ep, way))
 		return NULL;
-	return glex_put_place(pub, rmt_offset, len);
+	return glex_put_way_is_open(pub, rmt_offset, len) ? pub->base + rmt_offset : NULL;
 }
 
 void glexi_put_ways_forget(struct glexi_ep *ep)

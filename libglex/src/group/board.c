@@ -38,16 +38,9 @@ static uint32_t offset_of(uint32_t index)
 
 static struct line *line_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
 {
-	return (struct line *)(void *)((char *)direct->board + offset_of(index_of(direct, kind, slot, line)));
-}
+	struct glexi_board *board = kind == OPERAND ? direct->operands : direct->board;
 
-/* Mostly a word or two, for which a call takes longer. */
-static inline void copy(unsigned char *to, const unsigned char *from, uint32_t len)
-{
-	for (; len >= 8; len -= 8, to += 8, from += 8)
-		memcpy(to, from, 8);
-	for (; len; len--)
-		*to++ = *from++;
+	return (struct line *)(void *)((char *)board + offset_of(index_of(direct, kind, slot, line)));
 }
 
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data)
@@ -58,37 +51,53 @@ void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t
 
 	for (i = 0; i < direct->lines; i++) {
 		line = line_of(direct, kind, slot, i);
-		copy((unsigned char *)data + i * DATA, line->data + DATA - words_of(direct, i), bytes_of(direct, i));
+		glexi_copy_words((unsigned char *)data + i * DATA, line->data + DATA - words_of(direct, i),
+				 bytes_of(direct, i));
 	}
 }
 
-void glexi_board_pack(struct glex_group *group, const void *data)
+GLEXI_HOT const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room)
+{
+	const struct glexi_direct *direct = group->direct;
+
+	if (direct->lines == 1)
+		return line_of(direct, kind, slot, 0)->data + DATA - words_of(direct, 0);
+	glexi_board_unpack(group, kind, slot, room);
+	return room;
+}
+
+GLEXI_HOT void glexi_board_pack(struct glex_group *group, const void *data)
 {
 	struct glexi_direct *direct = group->direct;
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
-		copy(direct->out[i].data + DATA - words_of(direct, i), (const unsigned char *)data + i * DATA,
-		     bytes_of(direct, i));
+		glexi_copy_words(direct->out[i].data + DATA - words_of(direct, i),
+				 (const unsigned char *)data + i * DATA, bytes_of(direct, i));
 }
 
-glex_ret_t glexi_board_has(const struct glex_group *group, enum kind kind, uint32_t slot)
+GLEXI_HOT glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot)
 {
-	const struct glexi_direct *direct = group->direct;
-	uint64_t stamp, want;
+	struct glexi_direct *direct = group->direct;
+	const uint64_t *stamp;
+	uint64_t is, want;
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++) {
+		stamp = &line_of(direct, kind, slot, i)->stamp;
 		/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the line can be read (I3) */
-		stamp = __atomic_load_n(&line_of(direct, kind, slot, i)->stamp, __ATOMIC_ACQUIRE);
+		is = __atomic_load_n(stamp, __ATOMIC_ACQUIRE);
 		want = direct->out[i].stamp;
-		if (stamp != want)
-			return stamp >> 24 == want >> 24 ? GLEX_SYS_ERR : GLEX_NO_MP;
+		if (is != want) {
+			direct->missing = stamp;
+			direct->missed = want;
+			return is >> 24 == want >> 24 ? GLEX_SYS_ERR : GLEX_NO_MP;
+		}
 	}
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t glexi_board_has_all(const struct glex_group *group)
+GLEXI_HOT glex_ret_t glexi_board_has_all(struct glex_group *group)
 {
 	glex_ret_t ret = GLEX_SUCCESS;
 	uint32_t i;
@@ -102,8 +111,40 @@ glex_ret_t glexi_board_has_all(const struct glex_group *group)
 
 /* ---- sending -------------------------------------------------------------------- */
 
-static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset, const void *data, uint32_t len,
-		      int32_t flag)
+/* Who that is, among the others; one's own board needs none.  None of another level. */
+static uint32_t way_goes_to(const struct glex_group *group)
+{
+	return group->n == 2 ? 0 : place_of(group, group->me - group->me % group->direct->team);
+}
+
+void glexi_board_find_way(struct glex_group *group)
+{
+	const struct glex_group_card *card = &group->near[way_goes_to(group)];
+
+	if (group->n == 2 || slot_of(group))
+		glex_put_way_open(group->down, card->up, card->mh, card->key, &group->direct->way);
+}
+
+/* A few words, of which the last is the one that is looked for: it needs no call.  False: it has to be PUT. */
+GLEXI_HOT static bool store(struct glex_group *group, uint32_t other, uint32_t offset, const unsigned char *data,
+			    uint32_t len)
+{
+	struct glex_put_way *way = group->direct->way;
+	uint64_t *to = way && other == way_goes_to(group) ? glex_put_place(way, offset, len) : NULL;
+	uint64_t word;
+
+	if (!to)
+		return false;
+	for (; len > 8; len -= 8, data += 8, to++)
+		memcpy(to, data, 8);
+	memcpy(&word, data, 8);
+	/* relaxed: stronger, pairs with glexi_board_has: who finds it has all of the line (I3) */
+	__atomic_store_n(to, word, __ATOMIC_RELEASE);
+	return true;
+}
+
+GLEXI_HOT static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset, const void *data,
+				uint32_t len, int32_t flag)
 {
 	const struct glex_group_card *card = &group->near[other];
 	struct glex_imm_rdma_req req = {
@@ -205,16 +246,17 @@ static glex_ret_t find_room_of_one(struct glex_group *group, uint32_t member)
 }
 
 /* I2.  Operands go to one other member. */
-static glex_ret_t find_room(struct glex_group *group, uint32_t first, enum kind kind)
+GLEXI_HOT static glex_ret_t find_room(struct glex_group *group, uint32_t first, enum kind kind)
 {
 	if (fits(group->direct, group->direct->lag))
 		return GLEX_SUCCESS;
 	return kind == RESULT ? find_room_of_all(group) : find_room_of_one(group, first + (first >= group->me));
 }
 
-glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
+GLEXI_HOT glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
 {
 	struct glexi_direct *direct = group->direct;
+	const unsigned char *data;
 	uint32_t left, at;
 	glex_ret_t ret;
 
@@ -225,8 +267,10 @@ glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t e
 		left = DATA - words_of(direct, direct->at);
 		at = offset_of(index_of(direct, kind, slot_of(group), direct->at)) + left;
 		for (; first + direct->to < end; direct->to++) {
-			ret = put(group, first + direct->to, at, (unsigned char *)&direct->out[direct->at] + left,
-				  LINE - left, 0);
+			data = (const unsigned char *)&direct->out[direct->at] + left;
+			if (store(group, first + direct->to, at, data, LINE - left))
+				continue;
+			ret = put(group, first + direct->to, at, data, LINE - left, 0);
 			if (ret != GLEX_SUCCESS)
 				return ret;
 		}
@@ -235,13 +279,25 @@ glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t e
 	return GLEX_SUCCESS;
 }
 
-void glexi_board_lay_out(struct glex_group *group)
+GLEXI_HOT void glexi_board_lay_out(struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
 		*line_of(direct, OPERAND, slot_of(group), i) = direct->out[i]; /* ordered by the addition */
+}
+
+/* Of a reduction nothing is written there, nor kept. */
+GLEXI_HOT bool glexi_board_reach(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	struct glex_put_way *way = place_of(group, host_of(group)) == way_goes_to(group) ? direct->way : NULL;
+	uint32_t end = offset_of(index_of(direct, OPERAND, guests_of(group), direct->lines - 1));
+	unsigned char *last = way && group->what == GLEXI_REDUCE ? glex_atomic_place(way, end - 8, 8) : NULL;
+
+	direct->operands = last ? (struct glexi_board *)(void *)(last - (end - 8)) : direct->board;
+	return last != NULL;
 }
 
 /* To the same place here, where nobody else writes now. */
@@ -333,7 +389,7 @@ glex_ret_t glexi_board_answered(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old)
+static glex_ret_t add_by_nic(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old)
 {
 	const struct glex_group_card *card = member == group->me ? &group->card : &group->near[place_of(group, member)];
 	struct glex_atomic_req req = {
@@ -354,7 +410,29 @@ glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t o
 	return ret == GLEX_BUSY ? GLEX_NO_MP : ret;
 }
 
-void glexi_board_say_ended(struct glexi_direct *direct)
+/* The word, where this process itself can add to it; NULL: the NIC has to. */
+static uint64_t *word_at(struct glex_group *group, uint32_t member, uint32_t offset)
+{
+	struct glex_put_way *way = group->direct->way;
+
+	if (member == group->me)
+		return (uint64_t *)(void *)((char *)group->direct->board + offset);
+	return way && place_of(group, member) == way_goes_to(group) ? glex_atomic_place(way, offset, 8) : NULL;
+}
+
+GLEXI_HOT glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value,
+				     uint64_t *old)
+{
+	uint64_t *word = word_at(group, member, offset);
+
+	if (!word)
+		return add_by_nic(group, member, offset, value, old);
+	/* relaxed: stronger, as the NIC does it */
+	*old = __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
+	return GLEX_SUCCESS;
+}
+
+GLEXI_HOT void glexi_board_say_ended(struct glexi_direct *direct)
 {
 	/* relaxed: stronger, pairs with the NIC: what was read before this may be overwritten */
 	__atomic_store_n(&direct->board->ended, direct->up_to, __ATOMIC_RELEASE);

@@ -48,8 +48,14 @@ static bool is_all(const struct glex_group *group)
 	       (group->what == GLEXI_REDUCE && (group->to_all || group->direct->teams > 1));
 }
 
+/* Those who only send come to the root's board. */
+static bool is_to_one(const struct glex_group *group)
+{
+	return (group->what == GLEXI_REDUCE || group->what == GLEXI_GATHER) && !is_all(group);
+}
+
 /* What all members must have begun alike; the root they need not tell. */
-static uint32_t what_of(const struct glex_group *group)
+GLEXI_HOT static uint32_t what_of(const struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
 
@@ -62,7 +68,7 @@ static uint32_t what_of(const struct glex_group *group)
 }
 
 /* What `lines`, `bytes` and `seq` say is how. */
-static void stamp_lines(struct glex_group *group)
+GLEXI_HOT static void stamp_lines(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t first = first_of(direct);
@@ -75,6 +81,19 @@ static void stamp_lines(struct glex_group *group)
 	}
 }
 
+size_t glexi_direct_size(uint32_t n)
+{
+	return sizeof(struct glexi_direct) + n * sizeof(uint32_t);
+}
+
+/* Behind the group, if it was opened for this: what each collective looks at is in few pages. */
+static struct glexi_direct *place_for(struct glex_group *group)
+{
+	size_t size = glexi_direct_size(group->n);
+
+	return group->direct_most ? memset(group + 1, 0, size) : calloc(1, size);
+}
+
 glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_card *cards)
 {
 	uint32_t others = others_of(group), i;
@@ -82,12 +101,11 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 
 	if (group->n > GLEX_GROUP_DIRECT_MAX)
 		return GLEX_INVALID_PARAM;
-	direct = group->direct = calloc(1, sizeof(*direct));
+	direct = group->direct = place_for(group);
 	if (!direct)
 		return GLEX_NO_MEM_RESOURCE;
 	group->near = calloc(others + 1, sizeof(*group->near));
-	direct->asleep = calloc(group->n, sizeof(*direct->asleep));
-	if (!group->near || !direct->asleep)
+	if (!group->near)
 		return GLEX_NO_MEM_RESOURCE;
 	direct->board = group->board;
 	direct->team = group->n <= FLAT ? group->n : TEAM;
@@ -97,15 +115,15 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 		group->near[i] = cards[i + (i >= group->me)];
 	group->neighbours = others;
 	glexi_board_greet(group);
+	glexi_board_find_way(group);
 	return GLEX_SUCCESS;
 }
 
+/* The way goes with its endpoint. */
 void glexi_direct_leave(struct glex_group *group)
 {
-	if (!group->direct)
-		return;
-	free(group->direct->asleep);
-	free(group->direct);
+	if (group->direct && !group->direct_most)
+		free(group->direct);
 	group->direct = NULL;
 }
 
@@ -119,7 +137,7 @@ static uint32_t unit_of(const struct emu_operand *operand)
 	return loc && operand->bits == GLEX_COLL_REDUCE_DATA_BITS_64 ? 16 : 8;
 }
 
-static void narrow(const struct glexi_direct *direct, const struct emu_operand *operand, unsigned char *to)
+GLEXI_HOT static void narrow(const struct glexi_direct *direct, const struct emu_operand *operand, unsigned char *to)
 {
 	uint32_t i;
 
@@ -130,34 +148,33 @@ static void narrow(const struct glexi_direct *direct, const struct emu_operand *
 			memcpy(to + i * 16, operand->unit[i], 16);
 }
 
-static void widen(const struct glexi_direct *direct, const unsigned char *from, struct emu_operand *operand)
+GLEXI_HOT static void widen(const struct glexi_direct *direct, const unsigned char *from, unsigned char to[][16])
 {
 	uint32_t i;
 
-	memcpy(operand, &direct->own, EMU_OPERAND_HEAD);
-	for (i = 0; i < operand->count; i++) {
-		memset(operand->unit[i], 0, sizeof(operand->unit[i]));
+	for (i = 0; i < direct->own.count; i++) {
+		memset(to[i], 0, 16);
 		if (direct->unit == 8)
-			memcpy(operand->unit[i], from + i * 8, 8);
+			memcpy(to[i], from + i * 8, 8);
 		else
-			memcpy(operand->unit[i], from + i * 16, 16);
+			memcpy(to[i], from + i * 16, 16);
 	}
 }
 
 /* Of all who meet with this one, in their order. */
-static void combine(const struct glex_group *group, struct emu_operand *sum)
+GLEXI_HOT static void combine(const struct glex_group *group, struct emu_operand *sum)
 {
 	const struct glexi_direct *direct = group->direct;
 	uint32_t i, k, n = guests_of(group), mine = slot_of(group);
 	const struct emu_operand *with;
-	unsigned char data[2 * DATA];
+	unsigned char room[2 * DATA];
 	struct emu_operand theirs;
 
 	for (i = 0; i < n; i++) {
 		with = i == mine ? &direct->own : &theirs;
 		if (i != mine) {
-			glexi_board_unpack(group, OPERAND, i, data);
-			widen(direct, data, &theirs);
+			memcpy(&theirs, &direct->own, EMU_OPERAND_HEAD);
+			widen(direct, glexi_board_data(group, OPERAND, i, room), theirs.unit);
 		}
 		if (i != 0) {
 			emu_reduce(sum, with);
@@ -169,10 +186,13 @@ static void combine(const struct glex_group *group, struct emu_operand *sum)
 	}
 }
 
-static void deliver(struct glex_group *group, const struct emu_operand *sum)
+GLEXI_HOT static void deliver(struct glex_group *group, const struct emu_operand *sum)
 {
-	if (group->result)
-		memcpy(group->result, sum->unit, group->len * sizeof(sum->unit[0]));
+	unsigned char(*to)[sizeof(sum->unit[0])] = group->result;
+	uint32_t i;
+
+	for (i = 0; to && i < group->len; i++) /* as above */
+		memcpy(to[i], sum->unit[i], sizeof(to[i]));
 }
 
 static glex_ret_t send_to(struct glex_group *group, uint32_t member)
@@ -188,7 +208,7 @@ static bool gathers_here(const struct glex_group *group)
 	return group->what == GLEXI_GATHER && (group->to_all ? group->direct->exchange : group->me == group->root);
 }
 
-static glex_ret_t do_send(struct glex_group *group)
+GLEXI_HOT static glex_ret_t do_send(struct glex_group *group)
 {
 	if (gathers_here(group))
 		glexi_board_lay_out(group);
@@ -204,7 +224,7 @@ static glex_ret_t do_send(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
-static glex_ret_t do_add(struct glex_group *group)
+GLEXI_HOT static glex_ret_t do_add(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t one = 1 | (uint64_t)what_of(group) << 32, old, *total = &direct->total[direct->level];
@@ -223,14 +243,14 @@ static glex_ret_t do_add(struct glex_group *group)
 }
 
 /* The last one's: all operands. */
-static glex_ret_t do_gather(struct glex_group *group)
+GLEXI_HOT static glex_ret_t do_gather(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	struct emu_operand sum;
 	unsigned char data[2 * DATA];
 	glex_ret_t ret;
 
-	if (host_of(group) != group->me) {
+	if (host_of(group) != group->me && !glexi_board_reach(group)) {
 		ret = direct->has_asked ? GLEX_SUCCESS : glexi_board_ask(group);
 		if (ret == GLEX_SUCCESS)
 			ret = glexi_board_answered(group);
@@ -258,7 +278,7 @@ static glex_ret_t do_climb(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
-static glex_ret_t do_spread(struct glex_group *group)
+GLEXI_HOT static glex_ret_t do_spread(struct glex_group *group)
 {
 	glex_ret_t ret;
 
@@ -274,33 +294,42 @@ static glex_ret_t do_spread(struct glex_group *group)
 
 /* ---- receiving ------------------------------------------------------------------ */
 
-static glex_ret_t do_take(struct glex_group *group)
+/* Of all, here. */
+GLEXI_HOT static glex_ret_t take_operands(struct glex_group *group)
 {
-	struct glexi_direct *direct = group->direct;
-	unsigned char data[2 * DATA];
+	glex_ret_t ret = glexi_board_has_all(group);
 	struct emu_operand sum;
-	glex_ret_t ret;
 
+	if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE) {
+		combine(group, &sum);
+		deliver(group, &sum);
+	}
+	return ret;
+}
+
+GLEXI_HOT static glex_ret_t take_result(struct glex_group *group)
+{
+	glex_ret_t ret = glexi_board_has(group, RESULT, 0);
+	unsigned char room[2 * DATA];
+	const void *data;
+
+	if (ret != GLEX_SUCCESS || group->what == GLEXI_BARRIER || !group->result)
+		return ret;
+	data = glexi_board_data(group, RESULT, 0, room);
+	if (group->what == GLEXI_REDUCE)
+		widen(group->direct, data, group->result);
+	else
+		glexi_copy_words(group->result, data, group->len);
+	return GLEX_SUCCESS;
+}
+
+GLEXI_HOT static glex_ret_t do_take(struct glex_group *group)
+{
 	if (group->what == GLEXI_GATHER)
 		return glexi_gather_take(group);
-	if (direct->exchange || (group->what == GLEXI_REDUCE && !is_all(group))) {
-		ret = glexi_board_has_all(group);
-		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
-			combine(group, &sum);
-	} else {
-		ret = glexi_board_has(group, RESULT, 0);
-		if (ret == GLEX_SUCCESS && group->what != GLEXI_BARRIER)
-			glexi_board_unpack(group, RESULT, 0, data);
-		if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
-			widen(direct, data, &sum);
-	}
-	if (ret != GLEX_SUCCESS)
-		return ret;
-	if (group->what == GLEXI_REDUCE)
-		deliver(group, &sum);
-	else if (group->what == GLEXI_BCAST && group->len)
-		memcpy(group->result, data, group->len);
-	return GLEX_SUCCESS;
+	if (group->direct->exchange || is_to_one(group))
+		return take_operands(group);
+	return take_result(group);
 }
 
 /* ---- who sleeps ------------------------------------------------------------------- */
@@ -327,7 +356,7 @@ static void take_note(struct glex_group *group, const void *mp, uint32_t len)
 }
 
 /* Whoever says so; all lines up to seq have been sent, or taken. */
-static void wake(struct glex_group *group)
+GLEXI_HOT static void wake(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char mp[GLEXI_GROUP_MP];
@@ -347,12 +376,6 @@ static void wake(struct glex_group *group)
 	}
 }
 
-/* Those who only send come to the root's board. */
-static bool is_to_one(const struct glex_group *group)
-{
-	return (group->what == GLEXI_REDUCE || group->what == GLEXI_GATHER) && !is_all(group);
-}
-
 /* To those who may have something to send. */
 static void say_asleep(struct glex_group *group)
 {
@@ -369,7 +392,7 @@ static void say_asleep(struct glex_group *group)
 
 /* ---- beginning, waiting ----------------------------------------------------------- */
 
-static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
+GLEXI_HOT static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 {
 	switch (stage) {
 	case SEND:
@@ -391,7 +414,7 @@ static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
  * As far as it goes without waiting, up to this stage.  Who begins does not look for what others
  * send: it takes the line from them while they write, and is looked for by the wait anyway.
  */
-static glex_ret_t advance(struct glex_group *group, enum stage end)
+GLEXI_HOT static glex_ret_t advance(struct glex_group *group, enum stage end)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret = GLEX_SUCCESS;
@@ -437,13 +460,13 @@ static void expect_all(struct glex_group *group)
 	direct->total[1] += direct->teams * one;
 }
 
-void *glexi_direct_operand(struct glex_group *group)
+GLEXI_HOT void *glexi_direct_operand(struct glex_group *group)
 {
 	return &group->direct->own;
 }
 
 /* Of the ring, the next that is long enough in one piece. */
-static void take_lines(struct glex_group *group)
+GLEXI_HOT static void take_lines(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	bool has_operands = group->what == GLEXI_REDUCE || group->what == GLEXI_GATHER || direct->exchange;
@@ -463,7 +486,7 @@ static void take_lines(struct glex_group *group)
 }
 
 /* An operand is in place. */
-static void prepare(struct glex_group *group, const void *data, uint32_t len)
+GLEXI_HOT static void prepare(struct glex_group *group, const void *data, uint32_t len)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char units[2 * DATA];
@@ -483,7 +506,7 @@ static void prepare(struct glex_group *group, const void *data, uint32_t len)
 		glexi_board_pack(group, data);
 }
 
-glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)
+GLEXI_HOT glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret;
@@ -493,6 +516,8 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
 	direct->has_asked = direct->has_said = false;
 	direct->asked = 0;
+	direct->missing = NULL;
+	direct->operands = direct->board;
 	direct->to = direct->at = 0;
 	prepare(group, data, len);
 	direct->steps = steps_of(group);
@@ -517,7 +542,7 @@ static glex_ret_t look(struct glex_group *group)
 	return ret;
 }
 
-glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
+GLEXI_HOT glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char mp[GLEXI_GROUP_MP];
@@ -545,4 +570,16 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
 		ret = advance(group, OVER);
 	}
 	return ret;
+}
+
+/* Only what others send is waited for, and nothing else: no room. */
+GLEXI_HOT glex_ret_t glexi_direct_watch(const struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
+{
+	const struct glexi_direct *direct = group->direct;
+
+	if (direct->failed != GLEX_SUCCESS || direct->stage != TAKE || !direct->missing)
+		return GLEX_NO_MP;
+	*word_p = direct->missing;
+	*value_p = direct->missed;
+	return GLEX_SUCCESS;
 }

@@ -29,6 +29,8 @@
 
 #include "group/priv.h"
 
+#include <string.h>
+
 #include "emulator/nic/reduce.h"
 
 #define LINE 64u
@@ -78,18 +80,19 @@ enum stage { SEND, ADD, GATHER, CLIMB, SPREAD, TAKE, OVER };
 
 struct glexi_direct {
 	struct glexi_board *board;
-	uint32_t team, teams;	/* members of one; how many */
-	uint32_t room;		/* lines of the ring */
-	uint64_t seq;		/* the last line of what was begun */
-	uint64_t from, up_to;	/* what that takes of the ring, its laps counted */
-	uint32_t first, result; /* where its first line is, and the first of results */
-	uint64_t total[LEVELS]; /* what `arrived` comes to when everybody is there */
-	uint64_t lag;		/* up to where all have ended, as is known here */
-	uint64_t heard;		/* up to where `teller` has ended, */
-	uint32_t teller;	/* who was the last to be asked for room for an operand */
-	uint32_t asked;		/* how many of the others have been, for room for a result */
-	uint64_t least;		/* up to where all of these have ended */
-	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
+	struct glexi_board *operands; /* where these are: the same, or that of who is met with */
+	struct glex_put_way *way;     /* to the board where the team meets, or the other one of two; NULL: none */
+	uint32_t team, teams;	      /* members of one; how many */
+	uint32_t room;		      /* lines of the ring */
+	uint64_t seq;		      /* the last line of what was begun */
+	uint64_t from, up_to;	      /* what that takes of the ring, its laps counted */
+	uint32_t first, result;	      /* where its first line is, and the first of results */
+	uint64_t total[LEVELS];	      /* what `arrived` comes to when everybody is there */
+	uint64_t lag;		      /* up to where all have ended, as is known here */
+	uint64_t heard;		      /* up to where `teller` has ended, */
+	uint32_t teller;	      /* who was the last to be asked for room for an operand */
+	uint32_t asked;		      /* how many of the others have been, for room for a result */
+	uint64_t least;		      /* up to where all of these have ended */
 	bool some_asleep;
 	/* of what was begun */
 	enum stage stage;
@@ -100,9 +103,21 @@ struct glexi_direct {
 	bool has_said;			   /* that this one is asleep */
 	uint32_t to, at;		   /* where the next one goes, which line */
 	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit */
+	const uint64_t *missing;	   /* the stamp that was looked for last, and was not there; NULL: none was */
+	uint64_t missed;		   /* what it is to be */
 	struct emu_operand own;
 	struct line out[2];
+	uint32_t asleep[]; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
 };
+
+/* Mostly a word or two, for which a call takes longer. */
+static inline void glexi_copy_words(unsigned char *to, const unsigned char *from, uint32_t len)
+{
+	for (; len >= 8; len -= 8, to += 8, from += 8)
+		memcpy(to, from, 8);
+	for (; len; len--)
+		*to++ = *from++;
+}
 
 /* The place of member i among the others. */
 static inline uint32_t place_of(const struct glex_group *group, uint32_t i)
@@ -139,26 +154,32 @@ static inline uint32_t slot_of(const struct glex_group *group)
 /*
  * Of the collective that has begun.
  *
- * unpack: the data of a kind's line, for OPERAND that in a slot.  pack: data into `out`.
+ * unpack: the data of a kind's lines, for OPERAND those in a slot.  data: the same where they lie, in one line, or in
+ * room for two lines'.  pack: data into `out`.
  * has: all lines of that are on the own board; GLEX_NO_MP: not yet; GLEX_SYS_ERR:
  * they belong to something else.  has_all: operands of all others who meet with this one; of a gather
  * also the own one, which is laid out, or comes with theirs.
  * send: what is in `out` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.
- * lay_out: what is in `out` to the own board, as an operand.  ask: begins to GET all operands
+ * find_way: to where the team meets.
+ * lay_out: what is in `out` to the own board, as an operand.  reach: all
+ * operands are read where they lie, if that can be, until the next call of the library.  ask: begins to GET them
  * from where this one meets others.  share: begins to PUT all operands, which are on the own board, to the others' at
  * the same place, but for where they have met: there what is in `out`, as a result.  answered: what was begun of
  * these is over.
  * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to what was begun.
  */
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
+const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room);
 void glexi_board_pack(struct glex_group *group, const void *data);
-glex_ret_t glexi_board_has(const struct glex_group *group, enum kind kind, uint32_t slot);
-glex_ret_t glexi_board_has_all(const struct glex_group *group);
+glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot);
+glex_ret_t glexi_board_has_all(struct glex_group *group);
 glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind);
 void glexi_board_greet(struct glex_group *group);
+void glexi_board_find_way(struct glex_group *group);
 void glexi_board_lay_out(struct glex_group *group);
+bool glexi_board_reach(struct glex_group *group);
 glex_ret_t glexi_board_ask(struct glex_group *group);
 glex_ret_t glexi_board_share(struct glex_group *group);
 glex_ret_t glexi_board_answered(struct glex_group *group);

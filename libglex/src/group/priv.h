@@ -17,6 +17,7 @@
 
 #include <glex_ext.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define GLEXI_GROUP_MP	    112u /* bytes of a packet */
 #define GLEXI_GROUP_DQ	    64u	 /* requests, and events, of each endpoint; without a tree these are */
@@ -27,6 +28,12 @@
 #define GLEXI_BOARD_OF_FEW  2816u /* where there are GLEXI_FEW at most; 16 of them fill whole pages */
 #define GLEXI_FEW	    8u
 #define GLEXI_GROUP_WAIT_MS 10000
+
+/*
+ * What every collective passes through lies together: ranks that take turns on a processor find neither lines nor
+ * translations in its caches.
+ */
+#define GLEXI_HOT __attribute__((hot))
 
 enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG, GLEXI_GATHER, GLEXI_LEAVE };
 
@@ -74,7 +81,7 @@ struct glex_group {
 	uint32_t widest;	      /* how many has who has the most */
 	struct glex_group_card *near; /* the children, the parent, member 0, or all others; NULL: not joined */
 	struct glexi_branch *branch;  /* of a tree: the same */
-	struct glexi_direct *direct;  /* NULL: a tree */
+	struct glexi_direct *direct;  /* NULL: a tree.  Behind this, if it was opened for that */
 	struct glexi_gates *gates;    /* NULL: none */
 	struct glexi_longer *longer;  /* NULL: there was none yet */
 	struct glexi_puts *puts;      /* NULL: long broadcasts are fetched */
@@ -108,12 +115,16 @@ void glexi_gates_leave(struct glex_group *group);
 glex_ret_t glexi_gates_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_gates_wait(struct glex_group *group, int32_t timeout);
 
+/* Bytes behind a group that is opened for n members without a tree. */
+size_t glexi_direct_size(uint32_t n);
 glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_card *cards);
 void glexi_direct_leave(struct glex_group *group);
 /* Where the operand is to be put that begin is given. */
 void *glexi_direct_operand(struct glex_group *group);
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
+/* As glex_group_watch. */
+glex_ret_t glexi_direct_watch(const struct glex_group *group, const uint64_t **word_p, uint64_t *value_p);
 
 /* GLEX_SUCCESS: nothing is under way.  wait_one: for what was begun last, of the two ways that there are. */
 glex_ret_t glexi_group_may_begin(const struct glex_group *group);

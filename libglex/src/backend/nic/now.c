@@ -11,7 +11,7 @@
 
 /* ---- GET into any memory ------------------------------------------------------- */
 
-/* From where the last request went too, and a region found before; NULL: nothing is known. */
+/* A region found before; NULL: nothing is known. */
 static const struct emu_known *recall_source(struct glexi_ep *ep, const struct glex_imm_rdma_req *req)
 {
 	struct nic_ep *nep = ep->be;
@@ -168,6 +168,7 @@ bool nic_find_put_way(struct glexi_ep *ep, struct glexi_put_way *way)
 	way->pub.open = EMU_PORT_OPEN;
 	way->pub.counters[0] = (uint64_t *)(void *)&by->tx_imm_put;
 	way->pub.counters[1] = (uint64_t *)(void *)&by->by_map;
+	way->pub.atomic = known->access & GLEX_MEM_ATOMIC;
 	return true;
 }
 
