@@ -32,6 +32,9 @@
 
 #include <sched.h>
 
+/* What each passes through lies together, for the same. */
+#define MPID_NEM_GLEX_HOT ATTRIBUTE((hot))
+
 #define MPID_NEM_GLEX_MP_BYTES	 112
 #define MPID_NEM_GLEX_SPINS	 64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_COLL_LOOKS 8  /* one in so many from then on is for the others' messages */
@@ -52,7 +55,7 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 }
 
 /* The next packet of it, by the NICs. */
-static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	size_t left = op->len - op->at;
 	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
@@ -120,7 +123,7 @@ static int MPID_nem_glex_is_passed(const struct MPID_nem_glex_tree *tree, const 
 }
 
 /* Its first packet. */
-static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	if (unlikely(tree->is_broken))
 		return GLEX_SYS_ERR;
@@ -137,7 +140,7 @@ static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_tree *tree, struct
 }
 
 /* A packet of it is done.  True: that was the last. */
-static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *op)
 {
 	if (op->kind == MPID_NEM_GLEX_REDUCE && op->to)
 		MPID_nem_glex_operand_store(&op->operand, op->units, (uint32_t)op->part,
@@ -205,7 +208,8 @@ static void MPID_nem_glex_op_put(struct MPID_nem_glex_op *op)
 	MPID_nem_glex.coll_ops = op;
 }
 
-static void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind, MPIR_Request *req)
+MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind,
+						   MPIR_Request *req)
 {
 	op->req = req;
 	op->inner = NULL;
@@ -234,8 +238,9 @@ int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_co
 }
 
 /* With a request, unless it blocks: then it is *here. */
-static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind,
-				MPIR_Request **req_p, struct MPID_nem_glex_op **op_p)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
+						  enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+						  struct MPID_nem_glex_op **op_p)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_op *op = here;
@@ -260,7 +265,8 @@ fn_fail:
 }
 
 /* It is over; op is gone afterwards, unless somebody waits for it. */
-static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret)
+MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op,
+						   glex_ret_t ret)
 {
 	MPIR_Request *req = op->req;
 
@@ -284,13 +290,13 @@ static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	MPID_nem_glex_note(MPID_Request_complete(req));
 }
 
-void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree)
+MPID_NEM_GLEX_HOT void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree)
 {
 	tree->next = MPID_nem_glex.coll_busy;
 	MPID_nem_glex.coll_busy = tree;
 }
 
-static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
+MPID_NEM_GLEX_HOT static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
 {
 	struct MPID_nem_glex_tree **p;
 
@@ -302,7 +308,7 @@ static void MPID_nem_glex_tree_leave(struct MPID_nem_glex_tree *tree)
 }
 
 /* The first one ends; begins those behind it, as far as one of them does not end at once. */
-static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t ret)
+MPID_NEM_GLEX_HOT static void MPID_nem_glex_tree_next(struct MPID_nem_glex_tree *tree, glex_ret_t ret)
 {
 	struct MPID_nem_glex_op *op;
 	int was_last;
@@ -351,7 +357,7 @@ static int MPID_nem_glex_inner_poll(struct MPID_nem_glex_tree *tree, struct MPID
 }
 
 /* Returns whether anything happened. */
-static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *tree)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *tree)
 {
 	struct MPID_nem_glex_op *op = tree->first;
 	glex_ret_t ret;
@@ -392,7 +398,7 @@ int MPID_nem_glex_coll_poll(void)
 }
 
 /* Behind those that wait (I1). */
-void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	int only = !tree->first;
 	glex_ret_t ret;
@@ -421,16 +427,31 @@ static int MPID_nem_glex_is_over(const struct MPID_nem_glex_tree *tree, const st
 	return op ? op->done : MPIR_Request_is_complete(req) || !tree->first;
 }
 
+/* What is looked at between two polls, which would find nothing before it has that value; NULL: nothing. */
+MPID_NEM_GLEX_HOT static const uint64_t *MPID_nem_glex_word_of(const struct MPID_nem_glex_tree *tree, uint64_t *value_p)
+{
+	const uint64_t *word;
+
+	if (!tree->first || !tree->group || tree->first->inner || tree->build ||
+	    glex_group_watch(tree->group, &word, value_p) != GLEX_SUCCESS)
+		return NULL;
+	return word;
+}
+
 /*
  * Until it is over.  Where ranks outnumber processors, whoever has nothing to do gives
  * way at once: the others have to come to their calls.  An error of MPICH's progress
  * engine is somebody else's, and is returned when it is over: a collective that one
  * rank gives up is one that the others wait for.  Deaths, and the end of glexd, end it.
  */
-static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op, MPIR_Request *req)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
+						MPIR_Request *req)
 {
-	int mpi_errno = MPI_SUCCESS, crowded = glexch_crowded(MPID_nem_glex.ch);
+	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.crowded;
+	const uint64_t *word = NULL;
+	int is_known = 0; /* which word */
 	MPID_Progress_state state;
+	uint64_t value = 0;
 	unsigned i;
 
 	for (i = 0; i < (crowded ? 1 : MPID_NEM_GLEX_SPINS); i++)
@@ -443,13 +464,18 @@ static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID
 		MPID_Progress_end(&state);
 	}
 	for (i = 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
+		if (!is_known)
+			word = MPID_nem_glex_word_of(tree, &value);
+		is_known = 1;
 		if (crowded || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
 			sched_yield();
 		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {
 			MPID_nem_glex.idle = 0; /* else it may give way too, which costs all a turn of everybody's */
 			MPID_nem_glex_first_error(&mpi_errno, MPID_Progress_test(NULL));
-		} else {
+			is_known = 0;
+		} else if (!word || __atomic_load_n(word, __ATOMIC_RELAXED) == value) { /* relaxed: loaded again */
 			MPID_nem_glex_tree_poll(tree);
+			is_known = 0;
 		}
 	}
 	return mpi_errno;
@@ -482,7 +508,8 @@ static void MPID_nem_glex_settle(const enum MPID_nem_glex_tree_state *state)
 }
 
 /* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
-static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed,
+						   struct MPID_nem_glex_tree **tree_p)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_tree *tree;
@@ -516,7 +543,7 @@ fn_fail:
 /* ---- what MPICH calls ------------------------------------------------------ */
 
 /* Into the queue; waits for what blocks. */
-static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	int mpi_errno = MPI_SUCCESS, blocks = !op->req;
 
@@ -528,7 +555,7 @@ static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_ne
 	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
 }
 
-static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, MPIR_Request **req_p)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, MPIR_Request **req_p)
 {
 	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
@@ -569,8 +596,8 @@ static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
 }
 
 /* Types may differ among ranks, the number of bytes does not. */
-static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm, int failed,
-			       MPIR_Request **req_p)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root,
+						 MPIR_Comm *comm, int failed, MPIR_Request **req_p)
 {
 	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
@@ -611,8 +638,9 @@ fn_fail:
 	return mpi_errno;
 }
 
-static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op,
-				int root, MPIR_Comm *comm, int failed, MPIR_Request **req_p)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
+						  MPI_Op mpi_op, int root, MPIR_Comm *comm, int failed,
+						  MPIR_Request **req_p)
 {
 	struct MPID_nem_glex_operand operand;
 	struct MPID_nem_glex_op here, *op;

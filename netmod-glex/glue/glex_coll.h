@@ -15,6 +15,7 @@ enum MPID_nem_glex_tree_state {
 	MPID_NEM_GLEX_TREE_NEVER,
 };
 
+/* First what each has: ranks that take turns on a processor find little of it in its caches. */
 struct MPID_nem_glex_op {
 	struct MPID_nem_glex_op *next;
 	MPIR_Request *req;   /* NULL: it is on the stack of who waits for done, or the tree's own */
@@ -24,19 +25,19 @@ struct MPID_nem_glex_op {
 	size_t len, at, part; /* bytes or units: all of them, those that are done, those begun */
 	unsigned char *to;    /* NULL: the result is not wanted */
 	const unsigned char *from;
+	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
+	int is_long;	       /* a broadcast that is fetched from the root's buffer */
+	int is_denied;	       /* of the tree's own: something could not be fetched */
+	int done;
+	int error;
 	struct MPID_nem_glex_operand operand;
+	MPI_Datatype type;
+	MPI_Op mpi_op;
 	union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
-	int is_long;					 /* a broadcast that is fetched from the root's buffer */
 	unsigned char part_of_it[GLEX_GROUP_GATHER_MAX]; /* what this rank has to give to a gather */
-	unsigned char *packed;				 /* of a type with gaps, the bytes: to and from are there */
 	size_t packed_len;
 	void *buf;
 	MPI_Aint count;
-	MPI_Datatype type;
-	MPI_Op mpi_op;
-	int is_denied; /* of the tree's own: something could not be fetched */
-	int done;
-	int error;
 };
 
 struct MPID_nem_glex_build;
