@@ -612,8 +612,8 @@ glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
 
 /*
  * For who calls glex_group_wait with timeout 0 again and again, and has little time for each: it has nothing to do as
- * long as *word_p, a word of this process's memory, is not value.  After a call that returned GLEX_NO_MP, and until the
- * next on this group; now and then that has to be made all the same, for members may have died.  Loads of the word are
+ * long as *word_p, a word of this process's memory, is not value.  After what was begun, or a call that returned
+ * GLEX_NO_MP, and until the next on this group; now and then that has to be made all the same, for members may have died.  Loads of the word are
  * atomic and need no order.
  * GLEX_NO_MP: there is no such word, or none now.  GLEX_INVALID_PARAM: a parameter is NULL.
  */

@@ -438,6 +438,11 @@ MPID_NEM_GLEX_HOT static const uint64_t *MPID_nem_glex_word_of(const struct MPID
 	return word;
 }
 
+static int MPID_nem_glex_is_there(const uint64_t *word, uint64_t value)
+{
+	return word && __atomic_load_n(word, __ATOMIC_RELAXED) == value; /* relaxed: the poll loads it again */
+}
+
 /*
  * Until it is over.  Where ranks outnumber processors, whoever has nothing to do gives
  * way at once: the others have to come to their calls.  An error of MPICH's progress
@@ -448,13 +453,13 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 						MPIR_Request *req)
 {
 	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.crowded;
-	const uint64_t *word = NULL;
-	int is_known = 0; /* which word */
-	MPID_Progress_state state;
 	uint64_t value = 0;
+	const uint64_t *word = crowded ? MPID_nem_glex_word_of(tree, &value) : NULL;
+	int is_known = word != NULL; /* which word */
+	MPID_Progress_state state;
 	unsigned i;
 
-	for (i = 0; i < (crowded ? 1 : MPID_NEM_GLEX_SPINS); i++)
+	for (i = 0; i < (crowded ? !is_known : MPID_NEM_GLEX_SPINS); i++)
 		if (MPID_nem_glex_tree_poll(tree) && MPID_nem_glex_is_over(tree, op, req))
 			return MPI_SUCCESS;
 	if (MPIR_IS_THREADED) {
@@ -467,13 +472,13 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 		if (!is_known)
 			word = MPID_nem_glex_word_of(tree, &value);
 		is_known = 1;
-		if (crowded || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
+		if ((crowded && !MPID_nem_glex_is_there(word, value)) || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
 			sched_yield();
 		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {
 			MPID_nem_glex.idle = 0; /* else it may give way too, which costs all a turn of everybody's */
 			MPID_nem_glex_first_error(&mpi_errno, MPID_Progress_test(NULL));
 			is_known = 0;
-		} else if (!word || __atomic_load_n(word, __ATOMIC_RELAXED) == value) { /* relaxed: loaded again */
+		} else if (!word || MPID_nem_glex_is_there(word, value)) {
 			MPID_nem_glex_tree_poll(tree);
 			is_known = 0;
 		}

@@ -188,9 +188,23 @@ bool glexi_board_is_broken(const struct glex_group *group)
 	       broken_of(&group->card); /* relaxed: nothing comes with it */
 }
 
-static glex_ret_t ask_ended(struct glex_group *group, uint32_t member, uint64_t *ended)
+/* Not by an addition, if it can be helped: that takes the line from its owner. */
+static glex_ret_t ask_ended(struct glex_group *group, uint32_t other, uint64_t *ended)
 {
-	return glexi_board_add(group, member, offsetof(struct glexi_board, ended), 0, ended);
+	const struct glex_group_card *card = &group->near[other];
+	struct glex_imm_rdma_req req = {
+		.rmt_ep_addr = card->up,
+		.data = ended,
+		.len = sizeof(*ended),
+		.rmt_mh = card->mh,
+		.rmt_offset = offsetof(struct glexi_board, ended),
+		.rmt_key = card->key,
+	};
+	glex_ret_t ret = glex_fetch(group->down, &req);
+
+	if (ret == GLEX_NOT_IMPLEMENTED)
+		ret = glexi_board_add(group, other + (other >= group->me), req.rmt_offset, 0, ended);
+	return ret == GLEX_ACCESS_ERR ? GLEX_SYS_ERR : ret;
 }
 
 /* No PUT: a network that reorders may hold one up until the member has left. */
@@ -200,7 +214,7 @@ void glexi_board_greet(struct glex_group *group)
 	uint32_t i;
 
 	for (i = 0; i < group->neighbours; i++)
-		ask_ended(group, i + (i >= group->me), &ended);
+		ask_ended(group, i, &ended);
 }
 
 /* Is there room for what was begun, where all up to there has ended? */
@@ -209,40 +223,35 @@ static bool fits(const struct glexi_direct *direct, uint64_t ended)
 	return ended + direct->room >= direct->up_to;
 }
 
-/* Of all others, as far as they have not been asked: whoever is behind is asked again. */
-static glex_ret_t find_room_of_all(struct glex_group *group)
-{
-	struct glexi_direct *direct = group->direct;
-	uint64_t ended;
-	glex_ret_t ret;
-
-	for (; direct->asked < group->neighbours; direct->asked++) {
-		ret = ask_ended(group, direct->asked + (direct->asked >= group->me), &ended);
-		if (ret != GLEX_SUCCESS)
-			return ret;
-		direct->is_held = !fits(direct, ended);
-		if (direct->is_held)
-			return GLEX_NO_MP;
-		if (!direct->asked || ended < direct->least)
-			direct->least = ended;
-	}
-	direct->lag = direct->least;
-	direct->asked = 0;
-	return GLEX_SUCCESS;
-}
-
-static glex_ret_t find_room_of_one(struct glex_group *group, uint32_t member)
+/* On the board of that other one: he is asked if what is known of him will not do. */
+static glex_ret_t find_room_of(struct glex_group *group, uint32_t other)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret = GLEX_SUCCESS;
 
-	if (direct->teller != member || !fits(direct, direct->heard))
-		ret = ask_ended(group, member, &direct->heard);
+	if (!fits(direct, direct->heard[other]))
+		ret = ask_ended(group, other, &direct->heard[other]);
 	if (ret != GLEX_SUCCESS)
 		return ret;
-	direct->teller = member;
-	direct->is_held = !fits(direct, direct->heard);
+	direct->is_held = !fits(direct, direct->heard[other]);
 	return direct->is_held ? GLEX_NO_MP : GLEX_SUCCESS;
+}
+
+static glex_ret_t find_room_of_all(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	glex_ret_t ret = GLEX_SUCCESS;
+	uint64_t least = UINT64_MAX;
+	uint32_t i;
+
+	for (i = 0; i < group->neighbours && ret == GLEX_SUCCESS; i++) {
+		ret = find_room_of(group, i);
+		if (direct->heard[i] < least)
+			least = direct->heard[i];
+	}
+	if (ret == GLEX_SUCCESS)
+		direct->lag = least;
+	return ret;
 }
 
 /* I2.  Operands go to one other member. */
@@ -250,14 +259,14 @@ GLEXI_HOT static glex_ret_t find_room(struct glex_group *group, uint32_t first, 
 {
 	if (fits(group->direct, group->direct->lag))
 		return GLEX_SUCCESS;
-	return kind == RESULT ? find_room_of_all(group) : find_room_of_one(group, first + (first >= group->me));
+	return kind == RESULT ? find_room_of_all(group) : find_room_of(group, first);
 }
 
 GLEXI_HOT glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
 {
 	struct glexi_direct *direct = group->direct;
 	const unsigned char *data;
-	uint32_t left, at;
+	uint32_t left, at, other;
 	glex_ret_t ret;
 
 	ret = find_room(group, first, kind);
@@ -268,9 +277,11 @@ GLEXI_HOT glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, 
 		at = offset_of(index_of(direct, kind, slot_of(group), direct->at)) + left;
 		for (; first + direct->to < end; direct->to++) {
 			data = (const unsigned char *)&direct->out[direct->at] + left;
-			if (store(group, first + direct->to, at, data, LINE - left))
+			/* first to who comes behind: he is the next to send, as often as not */
+			other = first + (direct->to + group->me) % (end - first);
+			if (store(group, other, at, data, LINE - left))
 				continue;
-			ret = put(group, first + direct->to, at, data, LINE - left, 0);
+			ret = put(group, other, at, data, LINE - left, 0);
 			if (ret != GLEX_SUCCESS)
 				return ret;
 		}

@@ -77,13 +77,13 @@ GLEXI_HOT static void stamp_lines(struct glex_group *group)
 	for (i = 0; i < direct->lines; i++) {
 		left = direct->bytes - DATA * i;
 		direct->out[i].stamp =
-			(first + i) << 24 | (uint64_t)what_of(group) << 8 | (i + 1 < direct->lines ? DATA : left);
+			(first + i) << 24 | (uint64_t)direct->what << 8 | (i + 1 < direct->lines ? DATA : left);
 	}
 }
 
 size_t glexi_direct_size(uint32_t n)
 {
-	return sizeof(struct glexi_direct) + n * sizeof(uint32_t);
+	return sizeof(struct glexi_direct) + (n - 1) * sizeof(uint64_t) + n * sizeof(uint32_t);
 }
 
 /* Behind the group, if it was opened for this: what each collective looks at is in few pages. */
@@ -108,6 +108,7 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 	if (!group->near)
 		return GLEX_NO_MEM_RESOURCE;
 	direct->board = group->board;
+	direct->asleep = (uint32_t *)&direct->heard[others];
 	direct->team = group->n <= FLAT ? group->n : TEAM;
 	direct->teams = (group->n + direct->team - 1) / direct->team;
 	direct->room = group->n <= GLEXI_FEW ? FEW_LINES : LINES;
@@ -227,7 +228,7 @@ GLEXI_HOT static glex_ret_t do_send(struct glex_group *group)
 GLEXI_HOT static glex_ret_t do_add(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t one = 1 | (uint64_t)what_of(group) << 32, old, *total = &direct->total[direct->level];
+	uint64_t one = 1 | (uint64_t)direct->what << 32, old, *total = &direct->total[direct->level];
 	uint32_t at = (uint32_t)offsetof(struct glexi_board, arrived) + 8 * direct->level;
 	glex_ret_t ret = glexi_board_add(group, host_of(group), at, one, &old);
 	bool top = direct->level + 1 == LEVELS || direct->teams == 1;
@@ -323,13 +324,16 @@ GLEXI_HOT static glex_ret_t take_result(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
+static bool waits_for_result(const struct glex_group *group)
+{
+	return group->what != GLEXI_GATHER && !group->direct->exchange && !is_to_one(group);
+}
+
 GLEXI_HOT static glex_ret_t do_take(struct glex_group *group)
 {
-	if (group->what == GLEXI_GATHER)
-		return glexi_gather_take(group);
-	if (group->direct->exchange || is_to_one(group))
-		return take_operands(group);
-	return take_result(group);
+	if (waits_for_result(group))
+		return take_result(group);
+	return group->what == GLEXI_GATHER ? glexi_gather_take(group) : take_operands(group);
 }
 
 /* ---- who sleeps ------------------------------------------------------------------- */
@@ -352,7 +356,18 @@ static void take_note(struct glex_group *group, const void *mp, uint32_t len)
 	memcpy(&note, mp, sizeof(note));
 	if (note.is_asleep && note.from < group->n && note.from != group->me)
 		group->direct->asleep[note.from] = (uint32_t)note.seq ? (uint32_t)note.seq : 1;
-	group->direct->some_asleep = true;
+	group->direct->some_asleep = group->direct->has_noted = true;
+}
+
+/*
+ * Others may wait for what this one has sent.  Who has only taken, and never heard of anybody who sleeps, looks now and
+ * then, so that he does hear of it: where all poll there is nothing to hear.
+ */
+GLEXI_HOT static bool listens(const struct glexi_direct *direct)
+{
+	bool sends = direct->steps >> SEND & 1 && !(direct->steps >> ADD & 1);
+
+	return sends || direct->steps >> SPREAD & 1 || direct->has_noted || (direct->seq & 6) == 0;
 }
 
 /* Whoever says so; all lines up to seq have been sent, or taken. */
@@ -362,7 +377,7 @@ GLEXI_HOT static void wake(struct glex_group *group)
 	unsigned char mp[GLEXI_GROUP_MP];
 	uint32_t i, len;
 
-	while (glex_receive_mp(group->down, 0, NULL, mp, &len) == GLEX_SUCCESS)
+	while (listens(direct) && glex_receive_mp(group->down, 0, NULL, mp, &len) == GLEX_SUCCESS)
 		take_note(group, mp, len);
 	if (!direct->some_asleep)
 		return;
@@ -410,6 +425,21 @@ GLEXI_HOT static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 	}
 }
 
+/* Of what was begun, which has ended here: who has begun it, has ended what was before. */
+GLEXI_HOT static void learn(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	uint32_t i;
+
+	if (is_all(group))
+		direct->lag = direct->from;
+	else if (group->me != group->root && group->what == GLEXI_BCAST)
+		direct->heard[place_of(group, group->root)] = direct->from;
+	else if (group->me == group->root && is_to_one(group))
+		for (i = 0; i < group->neighbours; i++)
+			direct->heard[i] = direct->from;
+}
+
 /*
  * As far as it goes without waiting, up to this stage.  Who begins does not look for what others
  * send: it takes the line from them while they write, and is looked for by the wait anyway.
@@ -421,16 +451,16 @@ GLEXI_HOT static glex_ret_t advance(struct glex_group *group, enum stage end)
 	uint32_t level;
 
 	direct->is_held = false;
-	while (direct->stage < OVER) {
+	while (direct->stage < OVER && direct->steps >> direct->stage) {
+		direct->stage += (uint32_t)__builtin_ctz(direct->steps >> direct->stage); /* the next that applies */
 		level = direct->level;
-		if (direct->steps >> direct->stage & 1)
-			ret = direct->stage < end ? do_stage(group, direct->stage) : GLEX_NO_MP;
+		ret = direct->stage < end ? do_stage(group, direct->stage) : GLEX_NO_MP;
 		if (ret != GLEX_SUCCESS)
 			return ret;
 		direct->stage = direct->level == level ? direct->stage + 1 : SEND;
 	}
-	if (is_all(group))
-		direct->lag = direct->from; /* all have begun it, so they have ended what was before */
+	direct->stage = OVER;
+	learn(group);
 	glexi_board_say_ended(direct);
 	wake(group);
 	return GLEX_SUCCESS;
@@ -454,7 +484,7 @@ static uint32_t steps_of(const struct glex_group *group)
 static void expect_all(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t one = 1 | (uint64_t)what_of(group) << 32;
+	uint64_t one = 1 | (uint64_t)direct->what << 32;
 
 	direct->total[0] += guests_of(group) * one;
 	direct->total[1] += direct->teams * one;
@@ -500,9 +530,10 @@ GLEXI_HOT static void prepare(struct glex_group *group, const void *data, uint32
 	}
 	direct->lines = 1 + (direct->bytes > DATA);
 	direct->seq += direct->lines;
+	direct->what = what_of(group);
 	take_lines(group);
 	stamp_lines(group);
-	if (group->what != GLEXI_BCAST || group->me == group->root)
+	if (direct->bytes && (group->what != GLEXI_BCAST || group->me == group->root))
 		glexi_board_pack(group, data);
 }
 
@@ -515,7 +546,6 @@ GLEXI_HOT glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, ui
 	direct->level = 0;
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
 	direct->has_asked = direct->has_said = false;
-	direct->asked = 0;
 	direct->missing = NULL;
 	direct->operands = direct->board;
 	direct->to = direct->at = 0;
@@ -573,11 +603,15 @@ GLEXI_HOT glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout
 }
 
 /* Only what others send is waited for, and nothing else: no room. */
-GLEXI_HOT glex_ret_t glexi_direct_watch(const struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
+GLEXI_HOT glex_ret_t glexi_direct_watch(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
 {
-	const struct glexi_direct *direct = group->direct;
+	struct glexi_direct *direct = group->direct;
 
-	if (direct->failed != GLEX_SUCCESS || direct->stage != TAKE || !direct->missing)
+	if (direct->failed != GLEX_SUCCESS || direct->stage != TAKE)
+		return GLEX_NO_MP;
+	if (!direct->missing && waits_for_result(group))
+		glexi_board_has(group, RESULT, 0); /* nobody has looked yet */
+	if (!direct->missing)
 		return GLEX_NO_MP;
 	*word_p = direct->missing;
 	*value_p = direct->missed;

@@ -18,7 +18,8 @@
  * which meets at its first member's; who comes last there goes on to where teams meet, at member 0's:
  * level 1.  Each level has lines and a counter of its own.
  *
- * I1  `ended` is not ahead of what the board's owner has ended, lag not of what all have.
+ * I1  `ended` and heard are not ahead of what the board's owner has ended, lag not of what all have.  Who has sent
+ *     something of a collective has ended all that was before it.
  * I2  A line is PUT when the one before at its place has been read: whoever it is for has ended what is in the way.
  * I3  A stamp is the last of its line that becomes visible; it is read first.
  * I4  Who has ended a collective is sent nothing more of it: he may leave.  So nobody tells a sender that he has
@@ -89,11 +90,8 @@ struct glexi_direct {
 	uint32_t first, result;	      /* where its first line is, and the first of results */
 	uint64_t total[LEVELS];	      /* what `arrived` comes to when everybody is there */
 	uint64_t lag;		      /* up to where all have ended, as is known here */
-	uint64_t heard;		      /* up to where `teller` has ended, */
-	uint32_t teller;	      /* who was the last to be asked for room for an operand */
-	uint32_t asked;		      /* how many of the others have been, for room for a result */
-	uint64_t least;		      /* up to where all of these have ended */
-	bool some_asleep;
+	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
+	bool some_asleep, has_noted; /* has_noted: of anybody, at any time */
 	/* of what was begun */
 	enum stage stage;
 	uint32_t level;
@@ -101,13 +99,14 @@ struct glexi_direct {
 	glex_ret_t failed;
 	bool exchange, has_asked, is_held; /* is_held: for want of room */
 	bool has_said;			   /* that this one is asleep */
+	uint32_t what;			   /* what all begin alike */
 	uint32_t to, at;		   /* where the next one goes, which line */
 	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit */
 	const uint64_t *missing;	   /* the stamp that was looked for last, and was not there; NULL: none was */
 	uint64_t missed;		   /* what it is to be */
 	struct emu_operand own;
 	struct line out[2];
-	uint32_t asleep[]; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
+	uint64_t heard[]; /* up to where each other member has ended, as is known here */
 };
 
 /* Mostly a word or two, for which a call takes longer. */
