@@ -32,9 +32,6 @@
 
 #include <sched.h>
 
-/* What each passes through lies together, for the same. */
-#define MPID_NEM_GLEX_HOT ATTRIBUTE((hot))
-
 #define MPID_NEM_GLEX_MP_BYTES	 112
 #define MPID_NEM_GLEX_SPINS	 64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_COLL_LOOKS 8  /* one in so many from then on is for the others' messages */

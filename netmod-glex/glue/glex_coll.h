@@ -15,7 +15,12 @@ enum MPID_nem_glex_tree_state {
 	MPID_NEM_GLEX_TREE_NEVER,
 };
 
-/* First what each has: ranks that take turns on a processor find little of it in its caches. */
+/*
+ * Ranks that take turns on a processor find little in its caches: what each operation passes through lies together,
+ * and what each has comes first in it.
+ */
+#define MPID_NEM_GLEX_HOT ATTRIBUTE((hot))
+
 struct MPID_nem_glex_op {
 	struct MPID_nem_glex_op *next;
 	MPIR_Request *req;   /* NULL: it is on the stack of who waits for done, or the tree's own */
