@@ -466,7 +466,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 		MPID_Progress_end(&state);
 	}
 	for (i = 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
-		if (!is_known)
+		if (crowded && !is_known)
 			word = MPID_nem_glex_word_of(tree, &value);
 		is_known = 1;
 		if ((crowded && !MPID_nem_glex_is_there(word, value)) || i % MPID_NEM_GLEX_COLL_LOOKS == 0)

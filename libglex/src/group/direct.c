@@ -29,6 +29,7 @@
 
 #define EXCHANGE 2u  /* members that send each to each: one way there, and no third party */
 #define LOOKS	 200 /* rounds of eight looks before sleeping */
+#define QUIET	 64u /* collectives since somebody has been heard of who sleeps: that is long */
 
 /* An MP. */
 struct note {
@@ -275,6 +276,8 @@ static glex_ret_t do_climb(struct glex_group *group)
 	struct glexi_direct *direct = group->direct;
 
 	direct->level++;
+	direct->operands = direct->board;
+	direct->missing = NULL;
 	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << SEND) | 1u << ADD | 1u << TAKE;
 	return GLEX_SUCCESS;
 }
@@ -324,6 +327,7 @@ GLEXI_HOT static glex_ret_t take_result(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
+/* Of one, or of who came last. */
 static bool waits_for_result(const struct glex_group *group)
 {
 	return group->what != GLEXI_GATHER && !group->direct->exchange && !is_to_one(group);
@@ -356,18 +360,19 @@ static void take_note(struct glex_group *group, const void *mp, uint32_t len)
 	memcpy(&note, mp, sizeof(note));
 	if (note.is_asleep && note.from < group->n && note.from != group->me)
 		group->direct->asleep[note.from] = (uint32_t)note.seq ? (uint32_t)note.seq : 1;
-	group->direct->some_asleep = group->direct->has_noted = true;
+	group->direct->some_asleep = true;
+	group->direct->quiet = 0;
 }
 
 /*
- * Others may wait for what this one has sent.  Who has only taken, and never heard of anybody who sleeps, looks now and
- * then, so that he does hear of it: where all poll there is nothing to hear.
+ * Others may wait for what this one has sent.  Who has only taken, and has not heard for long of anybody who sleeps,
+ * looks now and then, so that he does hear of it: where all poll there is nothing to hear.
  */
 GLEXI_HOT static bool listens(const struct glexi_direct *direct)
 {
 	bool sends = direct->steps >> SEND & 1 && !(direct->steps >> ADD & 1);
 
-	return sends || direct->steps >> SPREAD & 1 || direct->has_noted || (direct->seq & 6) == 0;
+	return sends || direct->steps >> SPREAD & 1 || direct->quiet < QUIET || (direct->seq & 6) == 0;
 }
 
 /* Whoever says so; all lines up to seq have been sent, or taken. */
@@ -377,6 +382,7 @@ GLEXI_HOT static void wake(struct glex_group *group)
 	unsigned char mp[GLEXI_GROUP_MP];
 	uint32_t i, len;
 
+	direct->quiet += direct->quiet < QUIET;
 	while (listens(direct) && glex_receive_mp(group->down, 0, NULL, mp, &len) == GLEX_SUCCESS)
 		take_note(group, mp, len);
 	if (!direct->some_asleep)

@@ -91,7 +91,8 @@ struct glexi_direct {
 	uint64_t total[LEVELS];	      /* what `arrived` comes to when everybody is there */
 	uint64_t lag;		      /* up to where all have ended, as is known here */
 	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
-	bool some_asleep, has_noted; /* has_noted: of anybody, at any time */
+	bool some_asleep;
+	uint32_t quiet; /* how many have ended since somebody has been heard of who sleeps, up to a limit */
 	/* of what was begun */
 	enum stage stage;
 	uint32_t level;
