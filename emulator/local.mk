@@ -7,7 +7,7 @@ emulator_nic_libemunic_la_SOURCES = \
 	emulator/nic/vport.c emulator/nic/vport.h \
 	emulator/nic/mmt.c emulator/nic/mmt.h \
 	emulator/nic/copy.c emulator/nic/copy.h \
-	emulator/nic/move.c emulator/nic/move.h \
+	emulator/nic/move.c emulator/nic/move.h emulator/nic/together.h \
 	emulator/nic/exec.c emulator/nic/exec.h emulator/nic/fast.h \
 	emulator/nic/dead.h \
 	emulator/nic/intr.c emulator/nic/intr.h \

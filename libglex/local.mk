@@ -76,7 +76,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/rcache/index.c \
 	libglex/src/rcache/maps.c \
 	libglex/src/rcache/miss.c
-# A table to jump by is one page more: what each collective passes through is to be in few (group/priv.h).
+# A table to jump by is one page more: what each collective passes through is to be in few (emulator/nic/together.h).
 libglex_libglex_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -fno-jump-tables -pthread
 libglex_libglex_la_LIBADD = libglex/src/backend/nic/libglexctl.la libglex/src/cfg/libglexcfg.la emulator/nic/libemunic.la -lpthread
 libglex_libglex_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(GLEX_VERSION_INFO) -no-undefined -Wl,-z,nodelete
@@ -122,6 +122,6 @@ glex_collsim_parts = \
 	libglex/tools/collsim_run.c libglex/tools/collsim_glex.c \
 	libglex/src/group/long.c libglex/src/group/puts.c $(glex_group_parts)
 glex_group_parts = \
-	libglex/src/group/priv.h libglex/src/group/direct.h libglex/src/group/board.c \
+	libglex/tools/collsim_near.c libglex/src/group/priv.h libglex/src/group/direct.h libglex/src/group/board.c \
 	libglex/src/group/direct.c libglex/src/group/gather.c libglex/src/group/gates.c libglex/src/group/group.c \
 	libglex/src/group/tree.c libglex/src/core/coll.c

@@ -9,14 +9,8 @@
 #include "emulator/nic/bias.h"
 #include "emulator/nic/copy.h"
 #include "emulator/nic/mmt.h"
+#include "emulator/nic/together.h"
 #include "emulator/nic/vport.h"
-
-/*
- * What a transfer by attach runs through stands together, apart from all else.  Where
- * a system call leaves an empty translation cache behind (page tables of the kernel's
- * own, and no tags), each page that is touched after it is walked for anew.
- */
-#define EMU_TOGETHER __attribute__((hot))
 
 /* The result of reaching memory; the errno-like causes are the host's to log. */
 enum emu_reach { EMU_REACH_OK, EMU_REACH_GONE, EMU_REACH_FAULT, EMU_REACH_REFUSED };
@@ -93,7 +87,7 @@ struct emu_host {
 	struct emu_port_counters *by; /* counts the ways taken; may be NULL */
 	/*
 	 * 2 * EMU_KNOWN regions found before (fast.h), or NULL.  Who unmaps anything that
-	 * ops->map or ops->nic gave clears them first; the crank's caller serialises.
+	 * ops->map, ops->nic or ops->port gave clears them first; the crank's caller serialises.
 	 */
 	struct emu_known *known;
 	struct emu_away *away;		  /* EMU_KNOWN of those, or NULL; as known */

@@ -5,6 +5,8 @@
 #include <glex.h>
 #include <string.h>
 
+#include "emulator/nic/together.h"
+
 static_assert(sizeof(union glex_coll_data_loc) == 16, "a unit of an operand");
 static_assert(GLEX_COLL_REDUCE_MAX_DATA_UNITS == 6 && GLEX_COLL_MAX_BRANCH_DEGREE == EMU_OPERANDS, "limits of glex.h");
 
@@ -145,7 +147,7 @@ static void own_floats(uint32_t was)
 
 #endif
 
-__attribute__((hot)) bool emu_reduce(struct emu_operand *acc, const struct emu_operand *with)
+EMU_TOGETHER bool emu_reduce(struct emu_operand *acc, const struct emu_operand *with)
 {
 	combine_fn fn = combine[acc->op][acc->bits];
 	bool floats = acc->op <= GLEX_COLL_REDUCE_MINLOC_FLOAT;

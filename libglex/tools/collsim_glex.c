@@ -166,34 +166,6 @@ glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *nu
 	return GLEX_SUCCESS;
 }
 
-/* What groups without a tree do is not simulated: there are none here. */
-glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, uint64_t *old_p)
-{
-	(void)ep;
-	(void)req;
-	(void)old_p;
-	return GLEX_NOT_IMPLEMENTED;
-}
-
-glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_key,
-			     struct glex_put_way **way_p)
-{
-	(void)ep;
-	(void)to;
-	(void)rmt_mh;
-	(void)rmt_key;
-	(void)way_p;
-	return GLEX_NOT_IMPLEMENTED;
-}
-
-void *glex_put_way_find(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len)
-{
-	(void)way;
-	(void)rmt_offset;
-	(void)len;
-	return NULL;
-}
-
 /* Nobody waits here: the program is called when there is one. */
 glex_ret_t glex_probe_first_event(glex_ep_handle_t handle, int32_t timeout, glex_event_t **event)
 {
@@ -258,14 +230,6 @@ glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *
 	memset(attr, 0, sizeof(*attr));
 	attr->max_rdma_data_len = EMU_RDMA_DATA;
 	return GLEX_SUCCESS;
-}
-
-/* They are not fetched here. */
-glex_ret_t glex_fetch(glex_ep_handle_t ep, const struct glex_imm_rdma_req *req)
-{
-	(void)ep;
-	(void)req;
-	return GLEX_NOT_IMPLEMENTED;
 }
 
 /* A node has one buffer, on the endpoint of its cache. */

@@ -441,10 +441,10 @@ static int MPID_nem_glex_is_there(const uint64_t *word, uint64_t value)
 }
 
 /*
- * Until it is over.  Where ranks outnumber processors, whoever has nothing to do gives
- * way at once: the others have to come to their calls.  An error of MPICH's progress
- * engine is somebody else's, and is returned when it is over: a collective that one
- * rank gives up is one that the others wait for.  Deaths, and the end of glexd, end it.
+ * Until it is over.  Where ranks outnumber processors, whoever has nothing to do gives way at once, and looks at a word
+ * alone between two turns: the others have to come to their calls.  An error of MPICH's progress engine is somebody
+ * else's, and is returned when it is over: a collective that one rank gives up is one that the others wait for.
+ * Deaths, and the end of glexd, end it.
  */
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
 						MPIR_Request *req)
@@ -466,9 +466,10 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 		MPID_Progress_end(&state);
 	}
 	for (i = 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
-		if (crowded && !is_known)
+		if (crowded && !is_known) {
 			word = MPID_nem_glex_word_of(tree, &value);
-		is_known = 1;
+			is_known = 1;
+		}
 		if ((crowded && !MPID_nem_glex_is_there(word, value)) || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
 			sched_yield();
 		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {

@@ -7,7 +7,7 @@
 # include is named by its path from the top; what does not lie in one of our
 # folders is the system's, or MPICH's.  The emulator knows glex.h, the hardware's
 # header, for its constants, and not glex_ext.h.  backend.h knows the layout of a
-# queue, so that an empty poll makes no call.  emulator/sim puts many of emulator/nic
+# queue, so that an empty poll makes no call, and with the group what lies together in memory.  emulator/sim puts many of emulator/nic
 # into virtual time, as glexd puts them into processes; glex_collsim stands on it
 # and not on the library, because its nodes are no processes: it offers libglex/src/group
 # the calls of glex.h itself, and what is in place of boards.
@@ -28,10 +28,10 @@ libglex/include/: $api
 libglex/src/core/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/backend/backend.h libglex/memhooks/memhooks.h
 libglex/src/backend/nic/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h libglex/src/core/memwatch.h libglex/src/backend/backend.h emulator/nic/ emulator/host/ emulator/abi/
 libglex/src/backend/ofi/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h libglex/src/backend/backend.h
-libglex/src/backend/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h emulator/nic/ring.h
+libglex/src/backend/: $api libglex/src/cfg/ libglex/src/util/ libglex/src/core/priv.h emulator/nic/ring.h emulator/nic/together.h
 libglex/src/cfg/:
 libglex/src/rcache/: $api libglex/src/cfg/ libglex/src/core/ libglex/src/backend/backend.h
-libglex/src/group/: $api emulator/nic/reduce.h
+libglex/src/group/: $api emulator/nic/reduce.h emulator/nic/together.h
 libglex/memhooks/: libglex/memhooks/
 libglex/src/util/:
 libglex/tools/glex_info: $api libglex/src/cfg/ libglex/src/backend/nic/ctl.h emulator/abi/

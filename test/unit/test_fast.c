@@ -72,6 +72,8 @@ START_TEST(recall__after_a_put__where_its_bytes_are)
 	ck_assert_ptr_nonnull(found);
 	ck_assert_ptr_eq(found->base, ours.memory);
 	ck_assert_uint_eq(found->session, OUR_SESSION);
+	ck_assert_ptr_nonnull(found->to);
+	ck_assert_uint_eq(found->to->port->ep_num, OUR_EP);
 	ck_assert_ptr_eq(emu_recall_remote(&fake.host, ours.handle, our_addr(), 0, 8, KEY, GLEX_MEM_WRITE), found);
 }
 END_TEST

@@ -17,6 +17,7 @@
 #include <glex_ext.h>
 
 #include "emulator/nic/ring.h"
+#include "emulator/nic/together.h"
 
 struct glexi_device;
 struct glexi_ep;

@@ -30,10 +30,10 @@ static bool is_width(enum glex_coll_reduce_data_bits bits)
 	return bits == GLEX_COLL_REDUCE_DATA_BITS_32 || bits == GLEX_COLL_REDUCE_DATA_BITS_64;
 }
 
-__attribute__((hot)) glex_ret_t glex_coll_compose_mp_reduce_data(union glex_coll_data_loc send_buf[], uint32_t count,
-								 enum glex_coll_reduce_data_bits data_bits,
-								 enum glex_coll_reduce_op reduce_op,
-								 uint32_t branch_degree, void *data, uint32_t *data_len)
+EMU_TOGETHER glex_ret_t glex_coll_compose_mp_reduce_data(union glex_coll_data_loc send_buf[], uint32_t count,
+							 enum glex_coll_reduce_data_bits data_bits,
+							 enum glex_coll_reduce_op reduce_op, uint32_t branch_degree,
+							 void *data, uint32_t *data_len)
 {
 	struct emu_operand head = {
 		.magic = EMU_OPERAND_MAGIC,

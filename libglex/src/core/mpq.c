@@ -134,8 +134,8 @@ glex_ret_t glex_discard_probed_mp(glex_ep_handle_t handle)
 	return glexi_queue_discard(ep, &ep->mpq);
 }
 
-__attribute__((hot)) glex_ret_t glex_receive_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep_addr_t *src,
-						void *data, uint32_t *len)
+EMU_TOGETHER glex_ret_t glex_receive_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep_addr_t *src, void *data,
+					uint32_t *len)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);
 	struct mp_out out = {.src = src, .buffer = data, .len = len};

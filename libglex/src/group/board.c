@@ -56,7 +56,7 @@ void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t
 	}
 }
 
-GLEXI_HOT const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room)
+EMU_TOGETHER const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room)
 {
 	const struct glexi_direct *direct = group->direct;
 
@@ -66,7 +66,7 @@ GLEXI_HOT const void *glexi_board_data(const struct glex_group *group, enum kind
 	return room;
 }
 
-GLEXI_HOT void glexi_board_pack(struct glex_group *group, const void *data)
+EMU_TOGETHER void glexi_board_pack(struct glex_group *group, const void *data)
 {
 	struct glexi_direct *direct = group->direct;
 	uint32_t i;
@@ -76,7 +76,7 @@ GLEXI_HOT void glexi_board_pack(struct glex_group *group, const void *data)
 				 (const unsigned char *)data + i * DATA, bytes_of(direct, i));
 }
 
-GLEXI_HOT glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot)
+EMU_TOGETHER glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot)
 {
 	struct glexi_direct *direct = group->direct;
 	const uint64_t *stamp;
@@ -97,7 +97,7 @@ GLEXI_HOT glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, u
 	return GLEX_SUCCESS;
 }
 
-GLEXI_HOT glex_ret_t glexi_board_has_all(struct glex_group *group)
+EMU_TOGETHER glex_ret_t glexi_board_has_all(struct glex_group *group)
 {
 	glex_ret_t ret = GLEX_SUCCESS;
 	uint32_t i;
@@ -125,12 +125,18 @@ void glexi_board_find_way(struct glex_group *group)
 		glex_put_way_open(group->down, card->up, card->mh, card->key, &group->direct->way);
 }
 
-/* A few words, of which the last is the one that is looked for: it needs no call.  False: it has to be PUT. */
-GLEXI_HOT static bool store(struct glex_group *group, uint32_t other, uint32_t offset, const unsigned char *data,
-			    uint32_t len)
+/* To that other one; NULL: there is none. */
+static struct glex_put_way *way_to(const struct glex_group *group, uint32_t other)
 {
-	struct glex_put_way *way = group->direct->way;
-	uint64_t *to = way && other == way_goes_to(group) ? glex_put_place(way, offset, len) : NULL;
+	return other == way_goes_to(group) ? group->direct->way : NULL;
+}
+
+/* A few words, of which the last is the one that is looked for: it needs no call.  False: it has to be PUT. */
+EMU_TOGETHER static bool store(struct glex_group *group, uint32_t other, uint32_t offset, const unsigned char *data,
+			       uint32_t len)
+{
+	struct glex_put_way *way = way_to(group, other);
+	uint64_t *to = way ? glex_put_place(way, offset, len) : NULL;
 	uint64_t word;
 
 	if (!to)
@@ -143,8 +149,8 @@ GLEXI_HOT static bool store(struct glex_group *group, uint32_t other, uint32_t o
 	return true;
 }
 
-GLEXI_HOT static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset, const void *data,
-				uint32_t len, int32_t flag)
+EMU_TOGETHER static glex_ret_t put(struct glex_group *group, uint32_t other, uint32_t offset, const void *data,
+				   uint32_t len, int32_t flag)
 {
 	const struct glex_group_card *card = &group->near[other];
 	struct glex_imm_rdma_req req = {
@@ -255,14 +261,14 @@ static glex_ret_t find_room_of_all(struct glex_group *group)
 }
 
 /* I2.  Operands go to one other member. */
-GLEXI_HOT static glex_ret_t find_room(struct glex_group *group, uint32_t first, enum kind kind)
+EMU_TOGETHER static glex_ret_t find_room(struct glex_group *group, uint32_t first, enum kind kind)
 {
 	if (fits(group->direct, group->direct->lag))
 		return GLEX_SUCCESS;
 	return kind == RESULT ? find_room_of_all(group) : find_room_of(group, first);
 }
 
-GLEXI_HOT glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
+EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
 {
 	struct glexi_direct *direct = group->direct;
 	const unsigned char *data;
@@ -290,7 +296,7 @@ GLEXI_HOT glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, 
 	return GLEX_SUCCESS;
 }
 
-GLEXI_HOT void glexi_board_lay_out(struct glex_group *group)
+EMU_TOGETHER void glexi_board_lay_out(struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
 	uint32_t i;
@@ -299,11 +305,11 @@ GLEXI_HOT void glexi_board_lay_out(struct glex_group *group)
 		*line_of(direct, OPERAND, slot_of(group), i) = direct->out[i]; /* ordered by the addition */
 }
 
-/* Of a reduction nothing is written there, nor kept. */
-GLEXI_HOT bool glexi_board_reach(struct glex_group *group)
+/* Of a reduction: nothing is written there, nor kept. */
+EMU_TOGETHER bool glexi_board_reach(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	struct glex_put_way *way = place_of(group, host_of(group)) == way_goes_to(group) ? direct->way : NULL;
+	struct glex_put_way *way = way_to(group, place_of(group, host_of(group)));
 	uint32_t end = offset_of(index_of(direct, OPERAND, guests_of(group), direct->lines - 1));
 	unsigned char *last = way && group->what == GLEXI_REDUCE ? glex_atomic_place(way, end - 8, 8) : NULL;
 
@@ -424,15 +430,16 @@ static glex_ret_t add_by_nic(struct glex_group *group, uint32_t member, uint32_t
 /* The word, where this process itself can add to it; NULL: the NIC has to. */
 static uint64_t *word_at(struct glex_group *group, uint32_t member, uint32_t offset)
 {
-	struct glex_put_way *way = group->direct->way;
+	struct glex_put_way *way;
 
 	if (member == group->me)
 		return (uint64_t *)(void *)((char *)group->direct->board + offset);
-	return way && place_of(group, member) == way_goes_to(group) ? glex_atomic_place(way, offset, 8) : NULL;
+	way = way_to(group, place_of(group, member));
+	return way ? glex_atomic_place(way, offset, 8) : NULL;
 }
 
-GLEXI_HOT glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value,
-				     uint64_t *old)
+EMU_TOGETHER glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value,
+					uint64_t *old)
 {
 	uint64_t *word = word_at(group, member, offset);
 
@@ -443,7 +450,7 @@ GLEXI_HOT glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, 
 	return GLEX_SUCCESS;
 }
 
-GLEXI_HOT void glexi_board_say_ended(struct glexi_direct *direct)
+EMU_TOGETHER void glexi_board_say_ended(struct glexi_direct *direct)
 {
 	/* relaxed: stronger, pairs with the NIC: what was read before this may be overwritten */
 	__atomic_store_n(&direct->board->ended, direct->up_to, __ATOMIC_RELEASE);

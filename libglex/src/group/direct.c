@@ -5,8 +5,8 @@
  *   bcast      the root PUTs its data into everybody's result line
  *   reduce     everybody PUTs an operand into his line on the root's board
  *   barrier, allreduce   everybody PUTs an operand into his line on the board where his team meets, then adds
- *              himself to `arrived` there.  Who finds that he is the last GETs all lines and combines
- *              them; of several teams he does the same where these meet.  The very last
+ *              himself to `arrived` there.  Who finds that he is the last reads all lines, where they lie
+ *              or by a GET, and combines them; of several teams he does the same where these meet.  The very last
  *              PUTs the result to all others; so nobody has to be there but to begin.
  *              Of up to EXCHANGE members each PUTs to each instead.
  *
@@ -56,7 +56,7 @@ static bool is_to_one(const struct glex_group *group)
 }
 
 /* What all members must have begun alike; the root they need not tell. */
-GLEXI_HOT static uint32_t what_of(const struct glex_group *group)
+EMU_TOGETHER static uint32_t what_of(const struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
 
@@ -69,7 +69,7 @@ GLEXI_HOT static uint32_t what_of(const struct glex_group *group)
 }
 
 /* What `lines`, `bytes` and `seq` say is how. */
-GLEXI_HOT static void stamp_lines(struct glex_group *group)
+EMU_TOGETHER static void stamp_lines(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t first = first_of(direct);
@@ -139,7 +139,7 @@ static uint32_t unit_of(const struct emu_operand *operand)
 	return loc && operand->bits == GLEX_COLL_REDUCE_DATA_BITS_64 ? 16 : 8;
 }
 
-GLEXI_HOT static void narrow(const struct glexi_direct *direct, const struct emu_operand *operand, unsigned char *to)
+EMU_TOGETHER static void narrow(const struct glexi_direct *direct, const struct emu_operand *operand, unsigned char *to)
 {
 	uint32_t i;
 
@@ -150,7 +150,7 @@ GLEXI_HOT static void narrow(const struct glexi_direct *direct, const struct emu
 			memcpy(to + i * 16, operand->unit[i], 16);
 }
 
-GLEXI_HOT static void widen(const struct glexi_direct *direct, const unsigned char *from, unsigned char to[][16])
+EMU_TOGETHER static void widen(const struct glexi_direct *direct, const unsigned char *from, unsigned char to[][16])
 {
 	uint32_t i;
 
@@ -164,7 +164,7 @@ GLEXI_HOT static void widen(const struct glexi_direct *direct, const unsigned ch
 }
 
 /* Of all who meet with this one, in their order. */
-GLEXI_HOT static void combine(const struct glex_group *group, struct emu_operand *sum)
+EMU_TOGETHER static void combine(const struct glex_group *group, struct emu_operand *sum)
 {
 	const struct glexi_direct *direct = group->direct;
 	uint32_t i, k, n = guests_of(group), mine = slot_of(group);
@@ -188,7 +188,7 @@ GLEXI_HOT static void combine(const struct glex_group *group, struct emu_operand
 	}
 }
 
-GLEXI_HOT static void deliver(struct glex_group *group, const struct emu_operand *sum)
+EMU_TOGETHER static void deliver(struct glex_group *group, const struct emu_operand *sum)
 {
 	unsigned char(*to)[sizeof(sum->unit[0])] = group->result;
 	uint32_t i;
@@ -210,7 +210,7 @@ static bool gathers_here(const struct glex_group *group)
 	return group->what == GLEXI_GATHER && (group->to_all ? group->direct->exchange : group->me == group->root);
 }
 
-GLEXI_HOT static glex_ret_t do_send(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t do_send(struct glex_group *group)
 {
 	if (gathers_here(group))
 		glexi_board_lay_out(group);
@@ -226,7 +226,7 @@ GLEXI_HOT static glex_ret_t do_send(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
-GLEXI_HOT static glex_ret_t do_add(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t do_add(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t one = 1 | (uint64_t)direct->what << 32, old, *total = &direct->total[direct->level];
@@ -245,7 +245,7 @@ GLEXI_HOT static glex_ret_t do_add(struct glex_group *group)
 }
 
 /* The last one's: all operands. */
-GLEXI_HOT static glex_ret_t do_gather(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t do_gather(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	struct emu_operand sum;
@@ -282,7 +282,7 @@ static glex_ret_t do_climb(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
-GLEXI_HOT static glex_ret_t do_spread(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t do_spread(struct glex_group *group)
 {
 	glex_ret_t ret;
 
@@ -299,7 +299,7 @@ GLEXI_HOT static glex_ret_t do_spread(struct glex_group *group)
 /* ---- receiving ------------------------------------------------------------------ */
 
 /* Of all, here. */
-GLEXI_HOT static glex_ret_t take_operands(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t take_operands(struct glex_group *group)
 {
 	glex_ret_t ret = glexi_board_has_all(group);
 	struct emu_operand sum;
@@ -311,7 +311,7 @@ GLEXI_HOT static glex_ret_t take_operands(struct glex_group *group)
 	return ret;
 }
 
-GLEXI_HOT static glex_ret_t take_result(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t take_result(struct glex_group *group)
 {
 	glex_ret_t ret = glexi_board_has(group, RESULT, 0);
 	unsigned char room[2 * DATA];
@@ -333,7 +333,7 @@ static bool waits_for_result(const struct glex_group *group)
 	return group->what != GLEXI_GATHER && !group->direct->exchange && !is_to_one(group);
 }
 
-GLEXI_HOT static glex_ret_t do_take(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t do_take(struct glex_group *group)
 {
 	if (waits_for_result(group))
 		return take_result(group);
@@ -368,7 +368,7 @@ static void take_note(struct glex_group *group, const void *mp, uint32_t len)
  * Others may wait for what this one has sent.  Who has only taken, and has not heard for long of anybody who sleeps,
  * looks now and then, so that he does hear of it: where all poll there is nothing to hear.
  */
-GLEXI_HOT static bool listens(const struct glexi_direct *direct)
+EMU_TOGETHER static bool listens(const struct glexi_direct *direct)
 {
 	bool sends = direct->steps >> SEND & 1 && !(direct->steps >> ADD & 1);
 
@@ -376,7 +376,7 @@ GLEXI_HOT static bool listens(const struct glexi_direct *direct)
 }
 
 /* Whoever says so; all lines up to seq have been sent, or taken. */
-GLEXI_HOT static void wake(struct glex_group *group)
+EMU_TOGETHER static void wake(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char mp[GLEXI_GROUP_MP];
@@ -413,7 +413,7 @@ static void say_asleep(struct glex_group *group)
 
 /* ---- beginning, waiting ----------------------------------------------------------- */
 
-GLEXI_HOT static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
+EMU_TOGETHER static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 {
 	switch (stage) {
 	case SEND:
@@ -432,7 +432,7 @@ GLEXI_HOT static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 }
 
 /* Of what was begun, which has ended here: who has begun it, has ended what was before. */
-GLEXI_HOT static void learn(struct glex_group *group)
+EMU_TOGETHER static void learn(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint32_t i;
@@ -450,7 +450,7 @@ GLEXI_HOT static void learn(struct glex_group *group)
  * As far as it goes without waiting, up to this stage.  Who begins does not look for what others
  * send: it takes the line from them while they write, and is looked for by the wait anyway.
  */
-GLEXI_HOT static glex_ret_t advance(struct glex_group *group, enum stage end)
+EMU_TOGETHER static glex_ret_t advance(struct glex_group *group, enum stage end)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret = GLEX_SUCCESS;
@@ -496,13 +496,13 @@ static void expect_all(struct glex_group *group)
 	direct->total[1] += direct->teams * one;
 }
 
-GLEXI_HOT void *glexi_direct_operand(struct glex_group *group)
+EMU_TOGETHER void *glexi_direct_operand(struct glex_group *group)
 {
 	return &group->direct->own;
 }
 
 /* Of the ring, the next that is long enough in one piece. */
-GLEXI_HOT static void take_lines(struct glex_group *group)
+EMU_TOGETHER static void take_lines(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	bool has_operands = group->what == GLEXI_REDUCE || group->what == GLEXI_GATHER || direct->exchange;
@@ -522,7 +522,7 @@ GLEXI_HOT static void take_lines(struct glex_group *group)
 }
 
 /* An operand is in place. */
-GLEXI_HOT static void prepare(struct glex_group *group, const void *data, uint32_t len)
+EMU_TOGETHER static void prepare(struct glex_group *group, const void *data, uint32_t len)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char units[2 * DATA];
@@ -543,7 +543,7 @@ GLEXI_HOT static void prepare(struct glex_group *group, const void *data, uint32
 		glexi_board_pack(group, data);
 }
 
-GLEXI_HOT glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)
+EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret;
@@ -578,7 +578,7 @@ static glex_ret_t look(struct glex_group *group)
 	return ret;
 }
 
-GLEXI_HOT glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
+EMU_TOGETHER glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char mp[GLEXI_GROUP_MP];
@@ -609,7 +609,7 @@ GLEXI_HOT glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout
 }
 
 /* Only what others send is waited for, and nothing else: no room. */
-GLEXI_HOT glex_ret_t glexi_direct_watch(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
+EMU_TOGETHER glex_ret_t glexi_direct_watch(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
 {
 	struct glexi_direct *direct = group->direct;
 

@@ -156,16 +156,16 @@ static inline uint32_t slot_of(const struct glex_group *group)
  *
  * unpack: the data of a kind's lines, for OPERAND those in a slot.  data: the same where they lie, in one line, or in
  * room for two lines'.  pack: data into `out`.
- * has: all lines of that are on the own board; GLEX_NO_MP: not yet; GLEX_SYS_ERR:
- * they belong to something else.  has_all: operands of all others who meet with this one; of a gather
+ * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
+ * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
  * also the own one, which is laid out, or comes with theirs.
  * send: what is in `out` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.
  * find_way: to where the team meets.
- * lay_out: what is in `out` to the own board, as an operand.  reach: all
- * operands are read where they lie, if that can be, until the next call of the library.  ask: begins to GET them
- * from where this one meets others.  share: begins to PUT all operands, which are on the own board, to the others' at
+ * lay_out: what is in `out` to the own board, as an operand.  reach: has all operands of a reduction read where
+ * they lie, until the next call of the library; false: that cannot be.  ask: begins to GET them from where this one meets
+ * others.  share: begins to PUT all operands, which are on the own board, to the others' at
  * the same place, but for where they have met: there what is in `out`, as a result.  answered: what was begun of
  * these is over.
  * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to what was begun.

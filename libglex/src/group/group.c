@@ -203,7 +203,7 @@ static void name_place(const struct glex_group *group, void *operand)
 	memcpy((unsigned char *)operand + offsetof(struct emu_operand, order), &group->me, sizeof(group->me));
 }
 
-GLEXI_HOT glex_ret_t glexi_group_may_begin(const struct glex_group *group)
+EMU_TOGETHER glex_ret_t glexi_group_may_begin(const struct glex_group *group)
 {
 	if (!group || !group->near || group->is_left)
 		return GLEX_INVALID_PARAM;
@@ -212,7 +212,7 @@ GLEXI_HOT glex_ret_t glexi_group_may_begin(const struct glex_group *group)
 	return group->what == GLEXI_NOTHING ? GLEX_SUCCESS : GLEX_BUSY;
 }
 
-GLEXI_HOT static glex_ret_t begin(struct glex_group *group, enum glexi_what what, void *data, uint32_t len)
+EMU_TOGETHER static glex_ret_t begin(struct glex_group *group, enum glexi_what what, void *data, uint32_t len)
 {
 	glex_ret_t ret;
 
@@ -226,7 +226,7 @@ GLEXI_HOT static glex_ret_t begin(struct glex_group *group, enum glexi_what what
 	return GLEX_SYS_ERR;
 }
 
-GLEXI_HOT glex_ret_t glex_group_barrier(glex_group_t group)
+EMU_TOGETHER glex_ret_t glex_group_barrier(glex_group_t group)
 {
 	glex_ret_t ret = glexi_group_may_begin(group);
 
@@ -238,7 +238,7 @@ GLEXI_HOT glex_ret_t glex_group_barrier(glex_group_t group)
 	return begin(group, GLEXI_BARRIER, NULL, 0);
 }
 
-GLEXI_HOT glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint32_t len)
+EMU_TOGETHER glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *data, uint32_t len)
 {
 	glex_ret_t ret = glexi_group_may_begin(group);
 
@@ -253,8 +253,8 @@ GLEXI_HOT glex_ret_t glex_group_bcast(glex_group_t group, uint32_t root, void *d
 	return begin(group, GLEXI_BCAST, data, len);
 }
 
-GLEXI_HOT static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
-				   enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
+EMU_TOGETHER static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
+				      enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
 {
 	unsigned char tree_data[GLEXI_GROUP_MP];
 	void *data = group->direct ? glexi_direct_operand(group) : tree_data;
@@ -271,7 +271,7 @@ GLEXI_HOT static glex_ret_t reduce(glex_group_t group, union glex_coll_data_loc 
 }
 
 /* Whether one that ends at root, or is begun for all, may begin; then that is what it will be. */
-GLEXI_HOT static glex_ret_t may_end_at(struct glex_group *group, uint32_t root, bool to_all)
+EMU_TOGETHER static glex_ret_t may_end_at(struct glex_group *group, uint32_t root, bool to_all)
 {
 	glex_ret_t ret = glexi_group_may_begin(group);
 
@@ -284,17 +284,17 @@ GLEXI_HOT static glex_ret_t may_end_at(struct glex_group *group, uint32_t root, 
 	return GLEX_SUCCESS;
 }
 
-GLEXI_HOT glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units,
-				       uint32_t count, enum glex_coll_reduce_data_bits bits,
-				       enum glex_coll_reduce_op op)
+EMU_TOGETHER glex_ret_t glex_group_reduce(glex_group_t group, uint32_t root, union glex_coll_data_loc *units,
+					  uint32_t count, enum glex_coll_reduce_data_bits bits,
+					  enum glex_coll_reduce_op op)
 {
 	glex_ret_t ret = may_end_at(group, root, false);
 
 	return ret == GLEX_SUCCESS ? reduce(group, units, count, bits, op) : ret;
 }
 
-GLEXI_HOT glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
-					  enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
+EMU_TOGETHER glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *units, uint32_t count,
+					     enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op)
 {
 	glex_ret_t ret = may_end_at(group, 0, true);
 
@@ -463,7 +463,7 @@ bool glexi_group_hear(struct glex_group *group)
 }
 
 /* How it stands after a wait of so many milliseconds for nothing. */
-GLEXI_HOT static glex_ret_t still_well(struct glex_group *group, int32_t slice)
+EMU_TOGETHER static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 {
 	struct timespec now;
 	uint64_t now_ms;
@@ -483,7 +483,7 @@ GLEXI_HOT static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 	return group->is_bereft && ++group->lost > GRACE ? tell_broken(group) : GLEX_NO_MP;
 }
 
-GLEXI_HOT glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout)
+EMU_TOGETHER glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout)
 {
 	if (!group->direct)
 		return glexi_gates_wait(group, timeout);
@@ -491,7 +491,7 @@ GLEXI_HOT glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t time
 }
 
 /* Over, well or not: the next may begin. */
-GLEXI_HOT static glex_ret_t end(struct glex_group *group, glex_ret_t ret)
+EMU_TOGETHER static glex_ret_t end(struct glex_group *group, glex_ret_t ret)
 {
 	group->is_left = group->what == GLEXI_LEAVE;
 	group->what = GLEXI_NOTHING;
@@ -499,7 +499,7 @@ GLEXI_HOT static glex_ret_t end(struct glex_group *group, glex_ret_t ret)
 	return ret;
 }
 
-GLEXI_HOT glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
+EMU_TOGETHER glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
 {
 	int32_t slice;
 	glex_ret_t ret;
@@ -521,7 +521,7 @@ GLEXI_HOT glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
 	}
 }
 
-GLEXI_HOT glex_ret_t glex_group_watch(glex_group_t group, const uint64_t **word_p, uint64_t *value_p)
+EMU_TOGETHER glex_ret_t glex_group_watch(glex_group_t group, const uint64_t **word_p, uint64_t *value_p)
 {
 	if (!group || !word_p || !value_p)
 		return GLEX_INVALID_PARAM;

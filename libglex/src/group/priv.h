@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "emulator/nic/together.h"
+
 #define GLEXI_GROUP_MP	    112u /* bytes of a packet */
 #define GLEXI_GROUP_DQ	    64u	 /* requests, and events, of each endpoint; without a tree these are */
 #define GLEXI_GROUP_EQ	    16u	 /* few */
@@ -28,12 +30,6 @@
 #define GLEXI_BOARD_OF_FEW  2816u /* where there are GLEXI_FEW at most; 16 of them fill whole pages */
 #define GLEXI_FEW	    8u
 #define GLEXI_GROUP_WAIT_MS 10000
-
-/*
- * What every collective passes through lies together: ranks that take turns on a processor find neither lines nor
- * translations in its caches.
- */
-#define GLEXI_HOT __attribute__((hot))
 
 enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG, GLEXI_GATHER, GLEXI_LEAVE };
 
