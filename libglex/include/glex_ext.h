@@ -611,13 +611,13 @@ glex_ret_t glex_group_allgather(glex_group_t group, const void *data, void *all,
 glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
 
 /*
- * For who calls glex_group_wait with timeout 0 again and again, and has little time for each: it has nothing to do as
- * long as *word_p, a word of this process's memory, is not value.  After what was begun, or a call that returned
- * GLEX_NO_MP, and until the next on this group; now and then that has to be made all the same, for members may have died.  Loads of the word are
- * atomic and need no order.
- * GLEX_NO_MP: there is no such word, or none now.  GLEX_INVALID_PARAM: a parameter is NULL.
+ * glex_group_wait with timeout 0, for who calls it again and again, and has little time for each.  After GLEX_NO_MP
+ * another call has nothing to do as long as *word_p, a word of this process's memory, is not value; NULL: no word
+ * tells.  It is good until the next call on this group; now and then that has to be made all the same, for members may
+ * have died.  Loads of the word are atomic and need no order.
+ * Also GLEX_INVALID_PARAM: a parameter is NULL.
  */
-glex_ret_t glex_group_watch(glex_group_t group, const uint64_t **word_p, uint64_t *value_p);
+glex_ret_t glex_group_look(glex_group_t group, const uint64_t **word_p, uint64_t *value_p);
 
 /*
  * Gives the group up, for all members: for who cannot go on, as when it has no data for a broadcast that others

@@ -36,3 +36,4 @@
 #include "glex_coll_op.c"
 #include "glex_tree.c"
 #include "glex_coll.c"
+#include "glex_gather.c"

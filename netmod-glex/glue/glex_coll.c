@@ -58,6 +58,7 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
+	tree->word = NULL;
 	switch (op->kind) {
 	case MPID_NEM_GLEX_LONGS:
 		op->part = 1;
@@ -146,7 +147,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *o
 	return op->at >= op->len;
 }
 
-static int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *packed, MPI_Aint len)
+int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *packed, MPI_Aint len)
 {
 	MPI_Aint done;
 
@@ -177,9 +178,8 @@ static void MPID_nem_glex_op_drop_packed(struct MPID_nem_glex_op *op)
 	MPL_free(op->packed);
 }
 
-/* packed, as long as this, is to be, or was, so many of that type at buf, which is kept. */
-static void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *packed, size_t len, void *buf,
-					MPI_Aint count, MPI_Datatype type)
+void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *packed, size_t len, void *buf,
+				 MPI_Aint count, MPI_Datatype type)
 {
 	op->packed = packed;
 	op->packed_len = len;
@@ -205,23 +205,6 @@ static void MPID_nem_glex_op_put(struct MPID_nem_glex_op *op)
 	MPID_nem_glex.coll_ops = op;
 }
 
-MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind,
-						   MPIR_Request *req)
-{
-	op->req = req;
-	op->inner = NULL;
-	op->kind = kind;
-	op->root = MPIDI_GLEX_ALL;
-	op->len = op->at = op->part = 0;
-	op->to = NULL;
-	op->from = NULL;
-	op->is_long = 0;
-	op->is_denied = 0;
-	op->packed = NULL;
-	op->done = 0;
-	op->error = MPI_SUCCESS;
-}
-
 int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind)
 {
 	int mpi_errno = MPI_SUCCESS;
@@ -234,26 +217,21 @@ int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_co
 	return mpi_errno;
 }
 
-/* With a request, unless it blocks: then it is *here. */
-MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
-						  enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
-						  struct MPID_nem_glex_op **op_p)
+int MPID_nem_glex_op_request(MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+			     struct MPID_nem_glex_op **op_p)
 {
+	struct MPID_nem_glex_op *op = MPID_nem_glex_op_take();
 	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_op *op = here;
-	MPIR_Request *req = NULL;
+	MPIR_Request *req;
 
-	if (req_p) {
-		op = MPID_nem_glex_op_take();
-		MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
-		req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
-		MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
-		MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
-		req->comm = comm;	   /* I2 */
-		MPIR_Comm_add_ref(comm);
-		*req_p = req;
-	}
+	MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
+	MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+	MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
+	req->comm = comm;	   /* I2 */
+	MPIR_Comm_add_ref(comm);
 	MPID_nem_glex_op_set(op, kind, req);
+	*req_p = req;
 	*op_p = op;
 	return MPI_SUCCESS;
 fn_fail:
@@ -368,7 +346,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *
 		MPID_nem_glex_tree_next(tree, GLEX_SYS_ERR);
 		return 1;
 	}
-	ret = glex_group_wait(tree->group, 0);
+	ret = glex_group_look(tree->group, &tree->word, &tree->value);
 	if (ret == GLEX_NO_MP)
 		return 0;
 	if (unlikely(op->kind == MPID_NEM_GLEX_LONGS))
@@ -394,18 +372,26 @@ int MPID_nem_glex_coll_poll(void)
 	return n;
 }
 
-/* Behind those that wait (I1). */
-MPID_NEM_GLEX_HOT void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+/* Behind those that wait (I1).  True: there are none, and it may begin. */
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_push(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	int only = !tree->first;
-	glex_ret_t ret;
 
 	op->next = NULL;
 	*tree->last = op;
 	tree->last = &op->next;
 	if (!only || tree->build)
-		return;
+		return 0;
 	MPID_nem_glex_tree_enter(tree);
+	return 1;
+}
+
+MPID_NEM_GLEX_HOT void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	glex_ret_t ret;
+
+	if (!MPID_nem_glex_tree_push(tree, op))
+		return;
 	ret = MPID_nem_glex_op_begin(tree, op);
 	if (ret != GLEX_SUCCESS)
 		MPID_nem_glex_tree_next(tree, ret);
@@ -424,20 +410,10 @@ static int MPID_nem_glex_is_over(const struct MPID_nem_glex_tree *tree, const st
 	return op ? op->done : MPIR_Request_is_complete(req) || !tree->first;
 }
 
-/* What is looked at between two polls, which would find nothing before it has that value; NULL: nothing. */
-MPID_NEM_GLEX_HOT static const uint64_t *MPID_nem_glex_word_of(const struct MPID_nem_glex_tree *tree, uint64_t *value_p)
+static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
 {
-	const uint64_t *word;
-
-	if (!tree->first || !tree->group || tree->first->inner || tree->build ||
-	    glex_group_watch(tree->group, &word, value_p) != GLEX_SUCCESS)
-		return NULL;
-	return word;
-}
-
-static int MPID_nem_glex_is_there(const uint64_t *word, uint64_t value)
-{
-	return word && __atomic_load_n(word, __ATOMIC_RELAXED) == value; /* relaxed: the poll loads it again */
+	/* relaxed: the poll loads it again */
+	return tree->word && __atomic_load_n(tree->word, __ATOMIC_RELAXED) == tree->value;
 }
 
 /*
@@ -450,13 +426,10 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 						MPIR_Request *req)
 {
 	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.crowded;
-	uint64_t value = 0;
-	const uint64_t *word = crowded ? MPID_nem_glex_word_of(tree, &value) : NULL;
-	int is_known = word != NULL; /* which word */
+	unsigned i, spins = crowded ? !tree->word : MPID_NEM_GLEX_SPINS;
 	MPID_Progress_state state;
-	unsigned i;
 
-	for (i = 0; i < (crowded ? !is_known : MPID_NEM_GLEX_SPINS); i++)
+	for (i = 0; i < spins; i++)
 		if (MPID_nem_glex_tree_poll(tree) && MPID_nem_glex_is_over(tree, op, req))
 			return MPI_SUCCESS;
 	if (MPIR_IS_THREADED) {
@@ -466,19 +439,13 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 		MPID_Progress_end(&state);
 	}
 	for (i = 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
-		if (crowded && !is_known) {
-			word = MPID_nem_glex_word_of(tree, &value);
-			is_known = 1;
-		}
-		if ((crowded && !MPID_nem_glex_is_there(word, value)) || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
+		if ((crowded && !MPID_nem_glex_is_there(tree)) || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
 			sched_yield();
 		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {
 			MPID_nem_glex.idle = 0; /* else it may give way too, which costs all a turn of everybody's */
 			MPID_nem_glex_first_error(&mpi_errno, MPID_Progress_test(NULL));
-			is_known = 0;
-		} else if (!word || MPID_nem_glex_is_there(word, value)) {
+		} else if (!crowded || !tree->word || MPID_nem_glex_is_there(tree)) {
 			MPID_nem_glex_tree_poll(tree);
-			is_known = 0;
 		}
 	}
 	return mpi_errno;
@@ -510,9 +477,8 @@ static void MPID_nem_glex_settle(const enum MPID_nem_glex_tree_state *state)
 	MPID_Progress_end(&progress);
 }
 
-/* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
-MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed,
-						   struct MPID_nem_glex_tree **tree_p)
+MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed,
+					    struct MPID_nem_glex_tree **tree_p)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_tree *tree;
@@ -545,14 +511,41 @@ fn_fail:
 
 /* ---- what MPICH calls ------------------------------------------------------ */
 
-/* Into the queue; waits for what blocks. */
-MPID_NEM_GLEX_HOT static int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+/* Begun, and looked for once.  GLEX_NO_MP: it is under way. */
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
-	int mpi_errno = MPI_SUCCESS, blocks = !op->req;
+	glex_ret_t ret = MPID_nem_glex_op_begin(tree, op);
 
-	MPID_nem_glex_tree_add(tree, op);
-	if (!blocks)
+	while (ret == GLEX_SUCCESS) {
+		if (unlikely(op->inner))
+			return GLEX_NO_MP;
+		ret = glex_group_look(tree->group, &tree->word, &tree->value);
+		if (ret != GLEX_SUCCESS || MPID_nem_glex_op_advance(op))
+			break;
+		ret = MPID_nem_glex_op_post(tree, op);
+	}
+	return ret;
+}
+
+/* What blocks and has nobody in front of it is in the queue only if it has to be waited for. */
+MPID_NEM_GLEX_HOT int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	int mpi_errno = MPI_SUCCESS;
+	glex_ret_t ret;
+
+	if (op->req) {
+		MPID_nem_glex_tree_add(tree, op);
 		return MPI_SUCCESS; /* op may be gone */
+	}
+	if (tree->first || tree->build) {
+		MPID_nem_glex_tree_add(tree, op);
+	} else {
+		ret = MPID_nem_glex_op_run(tree, op);
+		if (ret == GLEX_NO_MP)
+			MPID_nem_glex_tree_push(tree, op);
+		else
+			MPID_nem_glex_op_end(tree, op, ret);
+	}
 	if (!op->done)
 		mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
 	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
@@ -667,76 +660,6 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_reduce(const void *sendbuf, void *rec
 	op->from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
 	op->to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
 	return MPID_nem_glex_coll_do(tree, op);
-}
-
-/* Of all ranks the parts are as long: where all of them meet is room for so many. */
-static int MPID_nem_glex_may_gather(const MPIR_Comm *comm, intptr_t len)
-{
-	return len >= 1 && len <= GLEX_GROUP_GATHER_MAX && comm->remote_size <= GLEX_GROUP_GATHER_MEMBERS &&
-	       MPID_nem_glex_shape((uint32_t)comm->remote_size) == GLEX_GROUP_DIRECT;
-}
-
-static int MPID_nem_glex_part_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *to, MPI_Aint len)
-{
-	MPIR_Datatype *dt ATTRIBUTE((unused));
-	intptr_t size;
-	MPI_Aint lb;
-	int contig;
-
-	MPIDI_Datatype_get_info(count, type, contig, size, dt, lb);
-	if (!contig || size < len)
-		return MPID_nem_glex_coll_pack(buf, count, type, to, len);
-	memcpy(to, (const char *)buf + lb, (size_t)len);
-	return MPI_SUCCESS;
-}
-
-/* Only who wants the result knows its type; the bytes of a part are as many as anybody sends. */
-static int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
-				MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed,
-				MPIR_Request **req_p)
-{
-	int mpi_errno = MPI_SUCCESS, contig, wanted = root == MPIDI_GLEX_ALL || root == comm->rank;
-	unsigned char part[GLEX_GROUP_GATHER_MAX], *packed = NULL;
-	MPIR_Datatype *dt ATTRIBUTE((unused));
-	struct MPID_nem_glex_op here, *op;
-	struct MPID_nem_glex_tree *tree;
-	MPI_Aint lb, extent;
-	intptr_t len;
-
-	if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM)
-		return MPIDI_GLEX_PASS;
-	MPIDI_Datatype_get_info(wanted ? recvcount : sendcount, wanted ? recvtype : sendtype, contig, len, dt, lb);
-	if (!MPID_nem_glex_may_gather(comm, len))
-		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
-	if (!tree)
-		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
-	if (sendbuf == MPI_IN_PLACE) {
-		MPIR_Datatype_get_extent_macro(recvtype, extent);
-		sendbuf = (const char *)recvbuf + comm->rank * recvcount * extent;
-		sendcount = recvcount;
-		sendtype = recvtype;
-	}
-	mpi_errno = MPID_nem_glex_part_pack(sendbuf, sendcount, sendtype, part, len);
-	MPIR_ERR_CHECK(mpi_errno);
-	if (wanted && !contig) {
-		packed = MPL_malloc((size_t)(len * comm->remote_size), MPL_MEM_COLL);
-		MPIR_ERR_CHKANDJUMP(!packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	}
-	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_GATHER, req_p, &op);
-	MPIR_ERR_CHECK(mpi_errno);
-	op->root = root;
-	op->len = (size_t)len;
-	memcpy(op->part_of_it, part, (size_t)len);
-	if (wanted)
-		op->to = packed ? packed : (unsigned char *)recvbuf + lb;
-	if (packed)
-		MPID_nem_glex_op_set_packed(op, packed, (size_t)(len * comm->remote_size), recvbuf,
-					    recvcount * comm->remote_size, recvtype);
-	return MPID_nem_glex_coll_do(tree, op);
-fn_fail:
-	MPL_free(packed);
-	return mpi_errno;
 }
 
 /* ---- beginning and end ----------------------------------------------------- */

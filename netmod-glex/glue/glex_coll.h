@@ -58,6 +58,8 @@ struct MPID_nem_glex_tree {
 	glex_group_t group;
 	struct MPID_nem_glex_build *build; /* while it is made */
 	struct MPID_nem_glex_op *first, **last;
+	const uint64_t *word; /* another look at the group finds nothing before it has this value; NULL: who knows */
+	uint64_t value;
 };
 
 /* ---- glex_coll.c ----------------------------------------------------------- */
@@ -66,9 +68,59 @@ struct MPID_nem_glex_tree {
 int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind);
 void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
+static inline void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind,
+					MPIR_Request *req)
+{
+	op->req = req;
+	op->inner = NULL;
+	op->kind = kind;
+	op->root = MPIDI_GLEX_ALL;
+	op->len = op->at = op->part = 0;
+	op->to = NULL;
+	op->from = NULL;
+	op->is_long = 0;
+	op->is_denied = 0;
+	op->packed = NULL;
+	op->done = 0;
+	op->error = MPI_SUCCESS;
+}
+
+int MPID_nem_glex_op_request(MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+			     struct MPID_nem_glex_op **op_p);
+
+/* As a communicator's call makes one: with a request, unless it blocks; then it is *here. */
+static inline int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
+				       enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+				       struct MPID_nem_glex_op **op_p)
+{
+	if (req_p)
+		return MPID_nem_glex_op_request(comm, kind, req_p, op_p);
+	MPID_nem_glex_op_set(here, kind, NULL);
+	*op_p = here;
+	return MPI_SUCCESS;
+}
+
+/* packed, as long as this, is to be, or was, so many of that type at buf, which is kept; and packs what is sent. */
+void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *packed, size_t len, void *buf,
+				 MPI_Aint count, MPI_Datatype type);
+int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *packed, MPI_Aint len);
+
+/* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
+int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p);
+
+/* Begins it, or has it wait for its turn; waits for what blocks. */
+int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
+
 /* On the list of those that are polled; a tree that has been made, or not, begins what waits for that. */
 void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree);
 void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
+
+/* ---- glex_gather.c --------------------------------------------------------- */
+
+/* As struct MPIDI_GLEX_coll has it. */
+int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+			 MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed,
+			 MPIR_Request **req_p);
 
 /* ---- glex_tree.c ----------------------------------------------------------- */
 

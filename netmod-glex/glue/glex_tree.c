@@ -98,6 +98,7 @@ void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
 	else
 		glex_group_close(tree->group);
 	tree->group = NULL;
+	tree->word = NULL; /* of the group */
 }
 
 void MPID_nem_glex_trees_end(void)

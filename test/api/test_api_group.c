@@ -159,19 +159,22 @@ START_TEST(wait__somebody_has_not_begun__no_mp_and_then_success)
 	uint32_t i;
 
 	start(&c, peer, late_member);
-	RETURNS(glex_group_watch(group, &word, &value), GLEX_NO_MP); /* nothing was begun */
+	RETURNS(glex_group_look(group, &word, &value), GLEX_INVALID_PARAM); /* nothing was begun */
+	RETURNS(glex_group_look(group, NULL, &value), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_look(group, &word, NULL), GLEX_INVALID_PARAM);
 	OK(glex_group_barrier(group));
 	RETURNS(glex_group_wait(group, 0), GLEX_NO_MP);
 	RETURNS(glex_group_wait(group, 250), GLEX_NO_MP);
-	RETURNS(glex_group_watch(group, &word, &value), _i ? GLEX_SUCCESS : GLEX_NO_MP);
+	RETURNS(glex_group_look(group, &word, &value), GLEX_NO_MP);
+	ck_assert(!_i == !word);
 	ck_assert(!_i || __atomic_load_n(word, __ATOMIC_RELAXED) != value); /* relaxed: nothing comes with it */
 	for (i = 1; i < c.n; i++) {
 		meet(peer[i].fd);
 		meet(peer[i].fd);
 	}
 	ck_assert(!_i || __atomic_load_n(word, __ATOMIC_RELAXED) == value); /* relaxed: nothing comes with it */
-	OK(glex_group_wait(group, 0));					    /* whoever came last has done it all */
-	RETURNS(glex_group_watch(group, &word, &value), GLEX_NO_MP);
+	OK(glex_group_look(group, &word, &value));			    /* whoever came last has done it all */
+	ck_assert_ptr_null(word);
 	for (i = 1; i < c.n; i++) {
 		meet(peer[i].fd);
 		peer_join(&peer[i]);

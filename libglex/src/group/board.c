@@ -97,6 +97,12 @@ EMU_TOGETHER glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind
 	return GLEX_SUCCESS;
 }
 
+EMU_TOGETHER void glexi_board_expect(struct glexi_direct *direct)
+{
+	direct->missing = &line_of(direct, RESULT, 0, 0)->stamp;
+	direct->missed = direct->out[0].stamp;
+}
+
 EMU_TOGETHER glex_ret_t glexi_board_has_all(struct glex_group *group)
 {
 	glex_ret_t ret = GLEX_SUCCESS;

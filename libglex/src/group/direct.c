@@ -382,7 +382,6 @@ EMU_TOGETHER static void wake(struct glex_group *group)
 	unsigned char mp[GLEXI_GROUP_MP];
 	uint32_t i, len;
 
-	direct->quiet += direct->quiet < QUIET;
 	while (listens(direct) && glex_receive_mp(group->down, 0, NULL, mp, &len) == GLEX_SUCCESS)
 		take_note(group, mp, len);
 	if (!direct->some_asleep)
@@ -413,7 +412,7 @@ static void say_asleep(struct glex_group *group)
 
 /* ---- beginning, waiting ----------------------------------------------------------- */
 
-EMU_TOGETHER static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
+EMU_TOGETHER static inline glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 {
 	switch (stage) {
 	case SEND:
@@ -424,10 +423,8 @@ EMU_TOGETHER static glex_ret_t do_stage(struct glex_group *group, enum stage sta
 		return do_gather(group);
 	case CLIMB:
 		return do_climb(group);
-	case SPREAD:
-		return do_spread(group);
 	default:
-		return do_take(group);
+		return do_spread(group);
 	}
 }
 
@@ -446,30 +443,54 @@ EMU_TOGETHER static void learn(struct glex_group *group)
 			direct->heard[i] = direct->from;
 }
 
-/*
- * As far as it goes without waiting, up to this stage.  Who begins does not look for what others
- * send: it takes the line from them while they write, and is looked for by the wait anyway.
- */
-EMU_TOGETHER static glex_ret_t advance(struct glex_group *group, enum stage end)
+/* All that was to be done here of what was begun. */
+EMU_TOGETHER static void finish(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	glex_ret_t ret = GLEX_SUCCESS;
+
+	direct->stage = OVER;
+	learn(group);
+	glexi_board_say_ended(direct);
+	direct->quiet += direct->quiet < QUIET;
+	if (listens(direct) || direct->some_asleep)
+		wake(group);
+}
+
+/* What comes before TAKE; GLEX_SUCCESS: it has been done. */
+EMU_TOGETHER static __attribute__((noinline)) glex_ret_t do_before(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+	glex_ret_t ret;
 	uint32_t level;
 
-	direct->is_held = false;
-	while (direct->stage < OVER && direct->steps >> direct->stage) {
+	while (direct->steps >> direct->stage) {
 		direct->stage += (uint32_t)__builtin_ctz(direct->steps >> direct->stage); /* the next that applies */
+		if (direct->stage >= TAKE)
+			return GLEX_SUCCESS;
 		level = direct->level;
-		ret = direct->stage < end ? do_stage(group, direct->stage) : GLEX_NO_MP;
+		ret = do_stage(group, direct->stage);
 		if (ret != GLEX_SUCCESS)
 			return ret;
 		direct->stage = direct->level == level ? direct->stage + 1 : SEND;
 	}
 	direct->stage = OVER;
-	learn(group);
-	glexi_board_say_ended(direct);
-	wake(group);
 	return GLEX_SUCCESS;
+}
+
+/* As far as it goes without waiting; takes: what others send is looked for, too. */
+EMU_TOGETHER static glex_ret_t advance(struct glex_group *group, bool takes)
+{
+	struct glexi_direct *direct = group->direct;
+	glex_ret_t ret = GLEX_SUCCESS;
+
+	direct->is_held = false;
+	if (direct->stage < TAKE)
+		ret = do_before(group);
+	if (ret == GLEX_SUCCESS && direct->stage == TAKE)
+		ret = takes ? do_take(group) : GLEX_NO_MP;
+	if (ret == GLEX_SUCCESS)
+		finish(group);
+	return ret;
 }
 
 /* What applies, as long as this one is not found to be the last. */
@@ -543,12 +564,15 @@ EMU_TOGETHER static void prepare(struct glex_group *group, const void *data, uin
 		glexi_board_pack(group, data);
 }
 
+/*
+ * Of a collective of all, who begins does not look for what others send: mostly it is not there, or he takes the line
+ * from them while they write; the wait looks for it anyway.
+ */
 EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret;
 
-	direct->stage = SEND;
 	direct->level = 0;
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
 	direct->has_asked = direct->has_said = false;
@@ -557,9 +581,12 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 	direct->to = direct->at = 0;
 	prepare(group, data, len);
 	direct->steps = steps_of(group);
+	direct->stage = direct->steps & 1u << SEND ? SEND : direct->steps & 1u << ADD ? ADD : TAKE;
 	if (is_all(group) && !direct->exchange)
 		expect_all(group);
-	ret = advance(group, TAKE);
+	ret = advance(group, !is_all(group));
+	if (direct->stage == TAKE && !direct->missing && waits_for_result(group))
+		glexi_board_expect(direct);
 	direct->failed = ret == GLEX_NO_MP ? GLEX_SUCCESS : ret; /* told by the wait */
 	return GLEX_SUCCESS;
 }
@@ -571,11 +598,19 @@ static glex_ret_t look(struct glex_group *group)
 	int i;
 
 	for (i = 1; i <= 8 * LOOKS && ret == GLEX_NO_MP; i++) {
-		ret = advance(group, OVER);
+		ret = advance(group, true);
 		if (i % 8 == 0)
 			sched_yield();
 	}
 	return ret;
+}
+
+/* The word that was missed last is still what another line has left there. */
+static bool is_vain(const struct glexi_direct *direct)
+{
+	/* relaxed: only that it is not there yet */
+	return direct->stage == TAKE && direct->missing &&
+	       (__atomic_load_n(direct->missing, __ATOMIC_RELAXED) ^ direct->missed) >> 24;
 }
 
 EMU_TOGETHER glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
@@ -590,7 +625,9 @@ EMU_TOGETHER glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t time
 		return direct->failed;
 	if (direct->stage == OVER)
 		return GLEX_SUCCESS;
-	ret = timeout ? look(group) : advance(group, OVER);
+	if (!timeout && is_vain(direct))
+		return GLEX_NO_MP;
+	ret = timeout ? look(group) : advance(group, true);
 	while (ret == GLEX_NO_MP && timeout > 0) {
 		slice = direct->is_held || !direct->has_said ? 1 : timeout; /* room tells nobody */
 		if (!direct->is_held && !direct->has_said)
@@ -603,23 +640,16 @@ EMU_TOGETHER glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t time
 			timeout -= slice;
 		else
 			return ret;
-		ret = advance(group, OVER);
+		ret = advance(group, true);
 	}
 	return ret;
 }
 
 /* Only what others send is waited for, and nothing else: no room. */
-EMU_TOGETHER glex_ret_t glexi_direct_watch(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
+EMU_TOGETHER const uint64_t *glexi_direct_word(const struct glex_group *group, uint64_t *value_p)
 {
-	struct glexi_direct *direct = group->direct;
+	const struct glexi_direct *direct = group->direct;
 
-	if (direct->failed != GLEX_SUCCESS || direct->stage != TAKE)
-		return GLEX_NO_MP;
-	if (!direct->missing && waits_for_result(group))
-		glexi_board_has(group, RESULT, 0); /* nobody has looked yet */
-	if (!direct->missing)
-		return GLEX_NO_MP;
-	*word_p = direct->missing;
 	*value_p = direct->missed;
-	return GLEX_SUCCESS;
+	return direct->stage == TAKE ? direct->missing : NULL;
 }

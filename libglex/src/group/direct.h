@@ -157,7 +157,7 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * unpack: the data of a kind's lines, for OPERAND those in a slot.  data: the same where they lie, in one line, or in
  * room for two lines'.  pack: data into `out`.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
- * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
+ * GLEX_SYS_ERR: they belong to something else.  expect: as if it had been asked for the result, and it was not there.  has_all: operands of all others who meet with this one; of a gather
  * also the own one, which is laid out, or comes with theirs.
  * send: what is in `out` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
@@ -174,6 +174,7 @@ void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t
 const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room);
 void glexi_board_pack(struct glex_group *group, const void *data);
 glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot);
+void glexi_board_expect(struct glexi_direct *direct);
 glex_ret_t glexi_board_has_all(struct glex_group *group);
 glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind);
 void glexi_board_greet(struct glex_group *group);

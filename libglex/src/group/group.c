@@ -521,11 +521,13 @@ EMU_TOGETHER glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout)
 	}
 }
 
-EMU_TOGETHER glex_ret_t glex_group_watch(glex_group_t group, const uint64_t **word_p, uint64_t *value_p)
+EMU_TOGETHER glex_ret_t glex_group_look(glex_group_t group, const uint64_t **word_p, uint64_t *value_p)
 {
-	if (!group || !word_p || !value_p)
+	glex_ret_t ret;
+
+	if (!word_p || !value_p)
 		return GLEX_INVALID_PARAM;
-	if (!group->direct || group->is_longer || group->is_broken || group->what == GLEXI_NOTHING)
-		return GLEX_NO_MP;
-	return glexi_direct_watch(group, word_p, value_p);
+	ret = glex_group_wait(group, 0);
+	*word_p = ret == GLEX_NO_MP && group->direct && !group->is_longer ? glexi_direct_word(group, value_p) : NULL;
+	return ret;
 }

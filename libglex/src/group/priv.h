@@ -119,8 +119,8 @@ void glexi_direct_leave(struct glex_group *group);
 void *glexi_direct_operand(struct glex_group *group);
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
-/* As glex_group_watch. */
-glex_ret_t glexi_direct_watch(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p);
+/* As glex_group_look. */
+const uint64_t *glexi_direct_word(const struct glex_group *group, uint64_t *value_p);
 
 /* GLEX_SUCCESS: nothing is under way.  wait_one: for what was begun last, of the two ways that there are. */
 glex_ret_t glexi_group_may_begin(const struct glex_group *group);
