@@ -608,9 +608,12 @@ static glex_ret_t look(struct glex_group *group)
 /* The word that was missed last is still what another line has left there. */
 static bool is_vain(const struct glexi_direct *direct)
 {
-	/* relaxed: only that it is not there yet */
-	return direct->stage == TAKE && direct->missing &&
-	       (__atomic_load_n(direct->missing, __ATOMIC_RELAXED) ^ direct->missed) >> 24;
+	uint64_t is;
+
+	if (direct->stage != TAKE || !direct->missing)
+		return false;
+	is = __atomic_load_n(direct->missing, __ATOMIC_RELAXED); /* relaxed: who finds it there loads it again */
+	return (is ^ direct->missed) >> 24;
 }
 
 EMU_TOGETHER glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout)
