@@ -52,14 +52,16 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 }
 
 /* The next packet of it, by the NICs. */
-MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_call(struct MPID_nem_glex_tree *tree,
+							     struct MPID_nem_glex_op *op,
+							     enum MPID_nem_glex_coll_kind kind)
 {
 	size_t left = op->len - op->at;
-	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
+	size_t most = kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
 	tree->word = NULL;
-	switch (op->kind) {
+	switch (kind) {
 	case MPID_NEM_GLEX_LONGS:
 		op->part = 1;
 		return MPID_nem_glex_longs_step(tree, op);
@@ -82,6 +84,11 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 		return glex_group_reduce(tree->group, (uint32_t)op->root, op->units, (uint32_t)op->part,
 					 op->operand.bits, op->operand.op);
 	}
+}
+
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	return MPID_nem_glex_op_call(tree, op, op->kind);
 }
 
 /* All of it, by MPICH. */
@@ -422,8 +429,8 @@ static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
  * else's, and is returned when it is over: a collective that one rank gives up is one that the others wait for.
  * Deaths, and the end of glexd, end it.
  */
-MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
-						MPIR_Request *req)
+static MPID_NEM_GLEX_INLINE int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
+						   MPIR_Request *req)
 {
 	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.crowded;
 	unsigned i, spins = crowded ? !tree->word : MPID_NEM_GLEX_SPINS;
@@ -452,7 +459,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 }
 
 /* MPI_Wait: if the request is one of ours, it is looked for where it ends, and only then anywhere else. */
-int MPIDI_GLEX_wait(MPIR_Request *req)
+MPID_NEM_GLEX_HOT int MPIDI_GLEX_wait(MPIR_Request *req)
 {
 	struct MPID_nem_glex_tree *tree;
 
@@ -511,10 +518,23 @@ fn_fail:
 
 /* ---- what MPICH calls ------------------------------------------------------ */
 
-/* Begun, and looked for once.  GLEX_NO_MP: it is under way. */
-MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+/* What needs no more than the tree, as most do. */
+static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_start(struct MPID_nem_glex_tree *tree,
+							      struct MPID_nem_glex_op *op,
+							      enum MPID_nem_glex_coll_kind kind)
 {
-	glex_ret_t ret = MPID_nem_glex_op_begin(tree, op);
+	if (unlikely(tree->state != MPID_NEM_GLEX_TREE_READY || tree->is_broken || op->is_long))
+		return MPID_nem_glex_op_begin(tree, op);
+	MPID_nem_glex.stats.coll[kind]++;
+	return MPID_nem_glex_op_call(tree, op, kind);
+}
+
+/* Begun, and looked for once.  GLEX_NO_MP: it is under way. */
+static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tree *tree,
+							    struct MPID_nem_glex_op *op,
+							    enum MPID_nem_glex_coll_kind kind)
+{
+	glex_ret_t ret = MPID_nem_glex_op_start(tree, op, kind);
 
 	while (ret == GLEX_SUCCESS) {
 		if (unlikely(op->inner))
@@ -527,28 +547,49 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tr
 	return ret;
 }
 
-/* What blocks and has nobody in front of it is in the queue only if it has to be waited for. */
-MPID_NEM_GLEX_HOT int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT static __attribute__((noinline)) int MPID_nem_glex_finish(struct MPID_nem_glex_tree *tree,
+									    struct MPID_nem_glex_op *op)
 {
-	int mpi_errno = MPI_SUCCESS;
+	int mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
+
+	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
+}
+
+/*
+ * What blocks: with nobody in front of it, it is in the queue only if it has to be waited for.  Inline, so that few
+ * calls lie between the caller and where it gives way: a processor foresees no return to those after another process.
+ */
+static MPID_NEM_GLEX_INLINE int MPID_nem_glex_coll_here(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op,
+							enum MPID_nem_glex_coll_kind kind)
+{
 	glex_ret_t ret;
 
-	if (op->req) {
-		MPID_nem_glex_tree_add(tree, op);
-		return MPI_SUCCESS; /* op may be gone */
-	}
-	if (tree->first || tree->build) {
+	if (unlikely(tree->first || tree->build)) {
 		MPID_nem_glex_tree_add(tree, op);
 	} else {
-		ret = MPID_nem_glex_op_run(tree, op);
+		ret = MPID_nem_glex_op_run(tree, op, kind);
+		if (ret == GLEX_SUCCESS && !op->packed)
+			return MPI_SUCCESS;
 		if (ret == GLEX_NO_MP)
 			MPID_nem_glex_tree_push(tree, op);
 		else
 			MPID_nem_glex_op_end(tree, op, ret);
 	}
-	if (!op->done)
-		mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
-	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
+	return op->done ? op->error : MPID_nem_glex_finish(tree, op);
+}
+
+static MPID_NEM_GLEX_INLINE int MPID_nem_glex_coll_go(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op,
+						      enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p)
+{
+	if (!req_p)
+		return MPID_nem_glex_coll_here(tree, op, kind);
+	MPID_nem_glex_tree_add(tree, op);
+	return MPI_SUCCESS; /* op may be gone */
+}
+
+int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	return MPID_nem_glex_coll_go(tree, op, op->kind, op->req ? &op->req : NULL);
 }
 
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, MPIR_Request **req_p)
@@ -560,7 +601,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, 
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BARRIER, req_p, &op);
-	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
+	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_go(tree, op, MPID_NEM_GLEX_BARRIER, req_p) : mpi_errno;
 }
 
 /* As with the tree. */
@@ -628,7 +669,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_
 	op->to = packed ? packed : (unsigned char *)buf + lb;
 	if (packed)
 		MPID_nem_glex_op_set_packed(op, packed, (size_t)len, buf, count, type);
-	return MPID_nem_glex_coll_do(tree, op);
+	return MPID_nem_glex_coll_go(tree, op, MPID_NEM_GLEX_BCAST, req_p);
 fn_fail:
 	MPL_free(packed);
 	return mpi_errno;
@@ -659,7 +700,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_reduce(const void *sendbuf, void *rec
 	op->len = (size_t)count;
 	op->from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
 	op->to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
-	return MPID_nem_glex_coll_do(tree, op);
+	return MPID_nem_glex_coll_go(tree, op, MPID_NEM_GLEX_REDUCE, req_p);
 }
 
 /* ---- beginning and end ----------------------------------------------------- */

@@ -19,7 +19,8 @@ enum MPID_nem_glex_tree_state {
  * Ranks that take turns on a processor find little in its caches: what each operation passes through lies together,
  * and what each has comes first in it.
  */
-#define MPID_NEM_GLEX_HOT ATTRIBUTE((hot))
+#define MPID_NEM_GLEX_HOT    ATTRIBUTE((hot))
+#define MPID_NEM_GLEX_INLINE inline ATTRIBUTE((always_inline))
 
 struct MPID_nem_glex_op {
 	struct MPID_nem_glex_op *next;
