@@ -157,8 +157,8 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * unpack: the data of a kind's lines, for OPERAND those in a slot.  data: the same where they lie, in one line, or in
  * room for two lines'.  pack: data into `out`.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
- * GLEX_SYS_ERR: they belong to something else.  expect: as if it had been asked for the result, and it was not there.  has_all: operands of all others who meet with this one; of a gather
- * also the own one, which is laid out, or comes with theirs.
+ * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
+ * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain.
  * send: what is in `out` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.
