@@ -52,16 +52,13 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 }
 
 /* The next packet of it, by the NICs. */
-static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_call(struct MPID_nem_glex_tree *tree,
-							     struct MPID_nem_glex_op *op,
-							     enum MPID_nem_glex_coll_kind kind)
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	size_t left = op->len - op->at;
-	size_t most = kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
+	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
-	tree->word = NULL;
-	switch (kind) {
+	switch (op->kind) {
 	case MPID_NEM_GLEX_LONGS:
 		op->part = 1;
 		return MPID_nem_glex_longs_step(tree, op);
@@ -84,11 +81,6 @@ static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_call(struct MPID_nem_gle
 		return glex_group_reduce(tree->group, (uint32_t)op->root, op->units, (uint32_t)op->part,
 					 op->operand.bits, op->operand.op);
 	}
-}
-
-MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
-{
-	return MPID_nem_glex_op_call(tree, op, op->kind);
 }
 
 /* All of it, by MPICH. */
@@ -212,6 +204,23 @@ static void MPID_nem_glex_op_put(struct MPID_nem_glex_op *op)
 	MPID_nem_glex.coll_ops = op;
 }
 
+MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind,
+						   MPIR_Request *req)
+{
+	op->req = req;
+	op->inner = NULL;
+	op->kind = kind;
+	op->root = MPIDI_GLEX_ALL;
+	op->len = op->at = op->part = 0;
+	op->to = NULL;
+	op->from = NULL;
+	op->is_long = 0;
+	op->is_denied = 0;
+	op->packed = NULL;
+	op->done = 0;
+	op->error = MPI_SUCCESS;
+}
+
 int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind)
 {
 	int mpi_errno = MPI_SUCCESS;
@@ -224,21 +233,25 @@ int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_co
 	return mpi_errno;
 }
 
-int MPID_nem_glex_op_request(MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
-			     struct MPID_nem_glex_op **op_p)
+MPID_NEM_GLEX_HOT int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
+					   enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+					   struct MPID_nem_glex_op **op_p)
 {
-	struct MPID_nem_glex_op *op = MPID_nem_glex_op_take();
 	int mpi_errno = MPI_SUCCESS;
-	MPIR_Request *req;
+	struct MPID_nem_glex_op *op = here;
+	MPIR_Request *req = NULL;
 
-	MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
-	MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
-	MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
-	req->comm = comm;	   /* I2 */
-	MPIR_Comm_add_ref(comm);
+	if (req_p) {
+		op = MPID_nem_glex_op_take();
+		MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
+		req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
+		MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+		MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
+		req->comm = comm;	   /* I2 */
+		MPIR_Comm_add_ref(comm);
+		*req_p = req;
+	}
 	MPID_nem_glex_op_set(op, kind, req);
-	*req_p = req;
 	*op_p = op;
 	return MPI_SUCCESS;
 fn_fail:
@@ -429,8 +442,8 @@ static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
  * else's, and is returned when it is over: a collective that one rank gives up is one that the others wait for.
  * Deaths, and the end of glexd, end it.
  */
-static MPID_NEM_GLEX_INLINE int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
-						   MPIR_Request *req)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
+						MPIR_Request *req)
 {
 	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.crowded;
 	unsigned i, spins = crowded ? !tree->word : MPID_NEM_GLEX_SPINS;
@@ -459,7 +472,7 @@ static MPID_NEM_GLEX_INLINE int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tr
 }
 
 /* MPI_Wait: if the request is one of ours, it is looked for where it ends, and only then anywhere else. */
-MPID_NEM_GLEX_HOT int MPIDI_GLEX_wait(MPIR_Request *req)
+int MPIDI_GLEX_wait(MPIR_Request *req)
 {
 	struct MPID_nem_glex_tree *tree;
 
@@ -518,23 +531,10 @@ fn_fail:
 
 /* ---- what MPICH calls ------------------------------------------------------ */
 
-/* What needs no more than the tree, as most do. */
-static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_start(struct MPID_nem_glex_tree *tree,
-							      struct MPID_nem_glex_op *op,
-							      enum MPID_nem_glex_coll_kind kind)
-{
-	if (unlikely(tree->state != MPID_NEM_GLEX_TREE_READY || tree->is_broken || op->is_long))
-		return MPID_nem_glex_op_begin(tree, op);
-	MPID_nem_glex.stats.coll[kind]++;
-	return MPID_nem_glex_op_call(tree, op, kind);
-}
-
 /* Begun, and looked for once.  GLEX_NO_MP: it is under way. */
-static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tree *tree,
-							    struct MPID_nem_glex_op *op,
-							    enum MPID_nem_glex_coll_kind kind)
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
-	glex_ret_t ret = MPID_nem_glex_op_start(tree, op, kind);
+	glex_ret_t ret = MPID_nem_glex_op_begin(tree, op);
 
 	while (ret == GLEX_SUCCESS) {
 		if (unlikely(op->inner))
@@ -547,49 +547,28 @@ static MPID_NEM_GLEX_INLINE glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex
 	return ret;
 }
 
-MPID_NEM_GLEX_HOT static __attribute__((noinline)) int MPID_nem_glex_finish(struct MPID_nem_glex_tree *tree,
-									    struct MPID_nem_glex_op *op)
+/* What blocks and has nobody in front of it is in the queue only if it has to be waited for. */
+MPID_NEM_GLEX_HOT int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
-	int mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
-
-	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
-}
-
-/*
- * What blocks: with nobody in front of it, it is in the queue only if it has to be waited for.  Inline, so that few
- * calls lie between the caller and where it gives way: a processor foresees no return to those after another process.
- */
-static MPID_NEM_GLEX_INLINE int MPID_nem_glex_coll_here(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op,
-							enum MPID_nem_glex_coll_kind kind)
-{
+	int mpi_errno = MPI_SUCCESS;
 	glex_ret_t ret;
 
-	if (unlikely(tree->first || tree->build)) {
+	if (op->req) {
+		MPID_nem_glex_tree_add(tree, op);
+		return MPI_SUCCESS; /* op may be gone */
+	}
+	if (tree->first || tree->build) {
 		MPID_nem_glex_tree_add(tree, op);
 	} else {
-		ret = MPID_nem_glex_op_run(tree, op, kind);
-		if (ret == GLEX_SUCCESS && !op->packed)
-			return MPI_SUCCESS;
+		ret = MPID_nem_glex_op_run(tree, op);
 		if (ret == GLEX_NO_MP)
 			MPID_nem_glex_tree_push(tree, op);
 		else
 			MPID_nem_glex_op_end(tree, op, ret);
 	}
-	return op->done ? op->error : MPID_nem_glex_finish(tree, op);
-}
-
-static MPID_NEM_GLEX_INLINE int MPID_nem_glex_coll_go(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op,
-						      enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p)
-{
-	if (!req_p)
-		return MPID_nem_glex_coll_here(tree, op, kind);
-	MPID_nem_glex_tree_add(tree, op);
-	return MPI_SUCCESS; /* op may be gone */
-}
-
-int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
-{
-	return MPID_nem_glex_coll_go(tree, op, op->kind, op->req ? &op->req : NULL);
+	if (!op->done)
+		mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
+	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
 }
 
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, MPIR_Request **req_p)
@@ -601,7 +580,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, 
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BARRIER, req_p, &op);
-	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_go(tree, op, MPID_NEM_GLEX_BARRIER, req_p) : mpi_errno;
+	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
 }
 
 /* As with the tree. */
@@ -669,7 +648,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_
 	op->to = packed ? packed : (unsigned char *)buf + lb;
 	if (packed)
 		MPID_nem_glex_op_set_packed(op, packed, (size_t)len, buf, count, type);
-	return MPID_nem_glex_coll_go(tree, op, MPID_NEM_GLEX_BCAST, req_p);
+	return MPID_nem_glex_coll_do(tree, op);
 fn_fail:
 	MPL_free(packed);
 	return mpi_errno;
@@ -700,7 +679,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_reduce(const void *sendbuf, void *rec
 	op->len = (size_t)count;
 	op->from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
 	op->to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
-	return MPID_nem_glex_coll_go(tree, op, MPID_NEM_GLEX_REDUCE, req_p);
+	return MPID_nem_glex_coll_do(tree, op);
 }
 
 /* ---- beginning and end ----------------------------------------------------- */

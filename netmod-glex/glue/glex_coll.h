@@ -19,8 +19,7 @@ enum MPID_nem_glex_tree_state {
  * Ranks that take turns on a processor find little in its caches: what each operation passes through lies together,
  * and what each has comes first in it.
  */
-#define MPID_NEM_GLEX_HOT    ATTRIBUTE((hot))
-#define MPID_NEM_GLEX_INLINE inline ATTRIBUTE((always_inline))
+#define MPID_NEM_GLEX_HOT ATTRIBUTE((hot))
 
 struct MPID_nem_glex_op {
 	struct MPID_nem_glex_op *next;
@@ -59,7 +58,8 @@ struct MPID_nem_glex_tree {
 	glex_group_t group;
 	struct MPID_nem_glex_build *build; /* while it is made */
 	struct MPID_nem_glex_op *first, **last;
-	const uint64_t *word; /* another look at the group finds nothing before it has this value; NULL: who knows */
+	/* As its last look at the group left them: another finds nothing before *word is value; NULL: who knows */
+	const uint64_t *word;
 	uint64_t value;
 };
 
@@ -69,37 +69,9 @@ struct MPID_nem_glex_tree {
 int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind);
 void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
-static inline void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind,
-					MPIR_Request *req)
-{
-	op->req = req;
-	op->inner = NULL;
-	op->kind = kind;
-	op->root = MPIDI_GLEX_ALL;
-	op->len = op->at = op->part = 0;
-	op->to = NULL;
-	op->from = NULL;
-	op->is_long = 0;
-	op->is_denied = 0;
-	op->packed = NULL;
-	op->done = 0;
-	op->error = MPI_SUCCESS;
-}
-
-int MPID_nem_glex_op_request(MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
-			     struct MPID_nem_glex_op **op_p);
-
 /* As a communicator's call makes one: with a request, unless it blocks; then it is *here. */
-static inline int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
-				       enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
-				       struct MPID_nem_glex_op **op_p)
-{
-	if (req_p)
-		return MPID_nem_glex_op_request(comm, kind, req_p, op_p);
-	MPID_nem_glex_op_set(here, kind, NULL);
-	*op_p = here;
-	return MPI_SUCCESS;
-}
+int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind,
+			 MPIR_Request **req_p, struct MPID_nem_glex_op **op_p);
 
 /* packed, as long as this, is to be, or was, so many of that type at buf, which is kept; and packs what is sent. */
 void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *packed, size_t len, void *buf,

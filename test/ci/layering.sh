@@ -7,8 +7,8 @@
 # include is named by its path from the top; what does not lie in one of our
 # folders is the system's, or MPICH's.  The emulator knows glex.h, the hardware's
 # header, for its constants, and not glex_ext.h.  backend.h knows the layout of a
-# queue, so that an empty poll makes no call, and with the group what lies together in memory.  emulator/sim puts many of emulator/nic
-# into virtual time, as glexd puts them into processes; glex_collsim stands on it
+# queue, so that an empty poll makes no call, and with the group what lies together in memory.
+# emulator/sim puts many of emulator/nic into virtual time, as glexd puts them into processes; glex_collsim stands on it
 # and not on the library, because its nodes are no processes: it offers libglex/src/group
 # the calls of glex.h itself, and what is in place of boards.
 # shellcheck source=test/ci/lib.sh

@@ -412,7 +412,7 @@ static void say_asleep(struct glex_group *group)
 
 /* ---- beginning, waiting ----------------------------------------------------------- */
 
-EMU_TOGETHER static inline glex_ret_t do_stage(struct glex_group *group, enum stage stage)
+EMU_TOGETHER static glex_ret_t do_stage(struct glex_group *group, enum stage stage)
 {
 	switch (stage) {
 	case SEND:
@@ -457,7 +457,7 @@ EMU_TOGETHER static void finish(struct glex_group *group)
 }
 
 /* What comes before TAKE; GLEX_SUCCESS: it has been done. */
-EMU_TOGETHER static __attribute__((noinline)) glex_ret_t do_before(struct glex_group *group)
+EMU_TOGETHER static glex_ret_t do_before(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret;
@@ -573,6 +573,7 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret;
 
+	direct->stage = SEND;
 	direct->level = 0;
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
 	direct->has_asked = direct->has_said = false;
@@ -581,7 +582,6 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 	direct->to = direct->at = 0;
 	prepare(group, data, len);
 	direct->steps = steps_of(group);
-	direct->stage = direct->steps & 1u << SEND ? SEND : direct->steps & 1u << ADD ? ADD : TAKE;
 	if (is_all(group) && !direct->exchange)
 		expect_all(group);
 	ret = advance(group, !is_all(group));
@@ -605,7 +605,7 @@ static glex_ret_t look(struct glex_group *group)
 	return ret;
 }
 
-/* The word that was missed last is still what another line has left there. */
+/* What was missed last is not there yet: so much one word tells, without a round of all that is looked for. */
 static bool is_vain(const struct glexi_direct *direct)
 {
 	uint64_t is;
