@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_dead.c \
 	netmod-glex/glue/glex_dyn.c \
 	netmod-glex/glue/glex_gather.c \
+	netmod-glex/glue/glex_reduce.c \
 	netmod-glex/glue/glex_held.c \
 	netmod-glex/glue/glex_hook.h \
 	netmod-glex/glue/glex_impl.h \

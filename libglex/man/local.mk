@@ -63,6 +63,8 @@ glex_man_aliases = \
 	libglex/man/glex_group_set_long.3 \
 	libglex/man/glex_group_reduce.3 \
 	libglex/man/glex_group_allreduce.3 \
+	libglex/man/glex_group_reduce_by.3 \
+	libglex/man/glex_group_allreduce_by.3 \
 	libglex/man/glex_group_gather.3 \
 	libglex/man/glex_group_allgather.3 \
 	libglex/man/glex_group_wait.3 \

@@ -37,3 +37,4 @@
 #include "glex_tree.c"
 #include "glex_coll.c"
 #include "glex_gather.c"
+#include "glex_reduce.c"

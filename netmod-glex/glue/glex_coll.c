@@ -32,7 +32,6 @@
 
 #include <sched.h>
 
-#define MPID_NEM_GLEX_MP_BYTES	 112
 #define MPID_NEM_GLEX_SPINS	 64 /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_COLL_LOOKS 8  /* one in so many from then on is for the others' messages */
 
@@ -55,7 +54,7 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	size_t left = op->len - op->at;
-	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? GLEX_COLL_REDUCE_MAX_DATA_UNITS : MPID_NEM_GLEX_MP_BYTES;
+	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? MPID_nem_glex_reduce_most(op) : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
 	switch (op->kind) {
@@ -73,13 +72,7 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 			return glex_group_allgather(tree->group, op->part_of_it, op->to, (uint32_t)op->part);
 		return glex_group_gather(tree->group, (uint32_t)op->root, op->part_of_it, op->to, (uint32_t)op->part);
 	default:
-		MPID_nem_glex_operand_load(&op->operand, op->from + op->at * op->operand.extent, (uint32_t)op->part,
-					   op->units);
-		if (op->root == MPIDI_GLEX_ALL)
-			return glex_group_allreduce(tree->group, op->units, (uint32_t)op->part, op->operand.bits,
-						    op->operand.op);
-		return glex_group_reduce(tree->group, (uint32_t)op->root, op->units, (uint32_t)op->part,
-					 op->operand.bits, op->operand.op);
+		return MPID_nem_glex_reduce_post(tree->group, op);
 	}
 }
 
@@ -139,9 +132,8 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_
 /* A packet of it is done.  True: that was the last. */
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *op)
 {
-	if (op->kind == MPID_NEM_GLEX_REDUCE && op->to)
-		MPID_nem_glex_operand_store(&op->operand, op->units, (uint32_t)op->part,
-					    op->to + op->at * op->operand.extent);
+	if (op->kind == MPID_NEM_GLEX_REDUCE)
+		MPID_nem_glex_reduce_posted(op);
 	op->at += op->part;
 	return op->at >= op->len;
 }
@@ -275,6 +267,8 @@ MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tr
 	if (op->packed && op->error == MPI_SUCCESS && (op->kind == MPID_NEM_GLEX_GATHER || op->root != tree->rank))
 		op->error = MPID_nem_glex_op_unpack(op);
 	MPID_nem_glex_op_drop_packed(op);
+	if (op->kind == MPID_NEM_GLEX_REDUCE)
+		MPID_nem_glex_reduce_end(op);
 	op->done = 1;
 	if (!req) {
 		MPIDI_CH3_Progress_signal_completion();
@@ -652,34 +646,6 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_
 fn_fail:
 	MPL_free(packed);
 	return mpi_errno;
-}
-
-MPID_NEM_GLEX_HOT static int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
-						  MPI_Op mpi_op, int root, MPIR_Comm *comm, int failed,
-						  MPIR_Request **req_p)
-{
-	struct MPID_nem_glex_operand operand;
-	struct MPID_nem_glex_op here, *op;
-	struct MPID_nem_glex_tree *tree;
-	int mpi_errno;
-
-	if (count < 1 || (size_t)count > MPID_nem_glex.coll_packets * GLEX_COLL_REDUCE_MAX_DATA_UNITS ||
-	    !MPID_nem_glex_operand(type, mpi_op, &operand))
-		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
-	if (!tree)
-		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
-	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_REDUCE, req_p, &op);
-	if (mpi_errno != MPI_SUCCESS)
-		return mpi_errno;
-	op->operand = operand;
-	op->type = type;
-	op->mpi_op = mpi_op;
-	op->root = root;
-	op->len = (size_t)count;
-	op->from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-	op->to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
-	return MPID_nem_glex_coll_do(tree, op);
 }
 
 /* ---- beginning and end ----------------------------------------------------- */

@@ -21,6 +21,8 @@ enum MPID_nem_glex_tree_state {
  */
 #define MPID_NEM_GLEX_HOT ATTRIBUTE((hot))
 
+#define MPID_NEM_GLEX_MP_BYTES 112 /* of a packet */
+
 struct MPID_nem_glex_op {
 	struct MPID_nem_glex_op *next;
 	MPIR_Request *req;   /* NULL: it is on the stack of who waits for done, or the tree's own */
@@ -33,6 +35,7 @@ struct MPID_nem_glex_op {
 	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
 	int is_long;	       /* a broadcast that is fetched from the root's buffer */
 	int is_denied;	       /* of the tree's own: something could not be fetched */
+	int calls;	       /* of a reduction: MPICH's function combines */
 	int done;
 	int error;
 	struct MPID_nem_glex_operand operand;
@@ -94,6 +97,18 @@ void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
 int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
 			 MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed,
 			 MPIR_Request **req_p);
+
+/* ---- glex_reduce.c --------------------------------------------------------- */
+
+/* As struct MPIDI_GLEX_coll has it. */
+int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op, int root,
+			 MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+
+/* The numbers that one packet has room for; begins the next packet; it is over; all of it is. */
+size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_op *op);
+glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struct MPID_nem_glex_op *op);
+void MPID_nem_glex_reduce_posted(const struct MPID_nem_glex_op *op);
+void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op);
 
 /* ---- glex_tree.c ----------------------------------------------------------- */
 

@@ -47,6 +47,7 @@ glex_api_tests = \
 	test/api/test_api_group \
 	test/api/test_api_group_ahead \
 	test/api/test_api_group_death \
+	test/api/test_api_group_by \
 	test/api/test_api_group_gather \
 	test/api/test_api_group_long \
 	test/api/test_api_group_open \
@@ -102,6 +103,8 @@ test_api_test_api_group_ahead_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_ahead_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_death_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_death_LDADD = $(glex_api_ldadd)
+test_api_test_api_group_by_CFLAGS = $(glex_api_cflags)
+test_api_test_api_group_by_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_gather_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_gather_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_long_CFLAGS = $(glex_api_cflags)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * coll.c - barriers, broadcasts, reductions and gathers of MPI on all kinds of communicators:
- * every operation with every type it is allowed for, every root, lengths about the
+ * every operation with every type it is allowed for, and one of the program's own, every root, lengths about the
  * limits of a packet, types with gaps, in place, several under way at a time, and
  * communicators that are freed meanwhile.
  *
@@ -38,6 +38,7 @@ static const struct {
 	{MPI_UNSIGNED_SHORT, "unsigned short", 'i', 2},
 	{MPI_SIGNED_CHAR, "signed char", 'i', 1},
 	{MPI_UINT8_T, "uint8", 'i', 1},
+	{MPI_CHAR, "char", 'i', 1},
 	{MPI_BYTE, "byte", 'b', 1},
 	{MPI_C_BOOL, "bool", 'l', 1},
 	{MPI_LONG_DOUBLE, "long double", 'f', 16},
@@ -190,6 +191,66 @@ static void all_reductions(MPI_Comm comm)
 		for (o = 0; o < OPS; o++)
 			for (c = 0; c < 6 && strchr(ops[o].classes, types[t].class); c++)
 				try_reductions(comm, t, o, counts[c], seed++);
+}
+
+/* Of x -> a x + b, one after the other, which does not commute: pairs a, b, whatever the pieces that they come in. */
+static void compose(void *left, void *right, int *len, MPI_Datatype *type)
+{
+	unsigned *first = left, *then = right;
+	int i;
+
+	for (i = 0; *type == MPI_UNSIGNED && i + 1 < *len; i += 2) {
+		then[i + 1] += then[i] * first[i + 1];
+		then[i] *= first[i];
+	}
+}
+
+/* Blocking or not, the operation freed before it is done, which it outlives. */
+static void try_own(MPI_Comm comm, int count, unsigned seed)
+{
+	unsigned mine[MOST], got[MOST], want[MOST], other[MOST];
+	int n, me, root, i, k, len = count;
+	MPI_Datatype type = MPI_UNSIGNED;
+	MPI_Request req[2];
+	MPI_Op op;
+
+	MPI_Comm_size(comm, &n);
+	MPI_Comm_rank(comm, &me);
+	root = (int)(seed % (unsigned)n);
+	MPI_Op_create(compose, 0, &op);
+	for (k = n - 1; k >= 0; k--) {
+		for (i = 0; i < count; i++)
+			other[i] = mix(seed + (unsigned)i, (unsigned)k) | 1;
+		if (k == me)
+			memcpy(mine, other, sizeof(mine));
+		if (k == n - 1)
+			memcpy(want, other, sizeof(want));
+		else
+			compose(other, want, &len, &type);
+	}
+	if (seed & 1) {
+		MPI_Allreduce(mine, got, count, MPI_UNSIGNED, op, comm);
+		MPI_Reduce(mine, other, count, MPI_UNSIGNED, op, root, comm);
+		MPI_Op_free(&op);
+	} else {
+		MPI_Iallreduce(mine, got, count, MPI_UNSIGNED, op, comm, &req[0]);
+		MPI_Ireduce(mine, other, count, MPI_UNSIGNED, op, root, comm, &req[1]);
+		MPI_Op_free(&op);
+		MPI_Waitall(2, req, MPI_STATUSES_IGNORE);
+	}
+	if (memcmp(got, want, (size_t)count * sizeof(*got)) != 0)
+		wrong("allreduce", "of its own", "unsigned", count, -1);
+	if (me == root && memcmp(other, want, (size_t)count * sizeof(*got)) != 0)
+		wrong("reduce", "of its own", "unsigned", count, root);
+}
+
+static void all_own(MPI_Comm comm)
+{
+	static const int counts[] = {2, 14, 16, 28, 30, MOST};
+	unsigned seed;
+
+	for (seed = 0; seed < 48; seed++)
+		try_own(comm, counts[seed % 6], seed + seed / 6);
 }
 
 /* len bytes, as they are, or every other one of twice as many; the type differs from rank to rank. */
@@ -439,6 +500,7 @@ static void all_of(MPI_Comm comm, const char *name)
 	all_bcasts(comm);
 	all_gathers(comm);
 	all_reductions(comm);
+	all_own(comm);
 }
 
 /* Freed while something is under way: it ends all the same. */

@@ -43,17 +43,26 @@ static struct line *line_of(const struct glexi_direct *direct, enum kind kind, u
 	return (struct line *)(void *)((char *)board + offset_of(index_of(direct, kind, slot, line)));
 }
 
+static void unpack_line(const struct glexi_direct *direct, const struct line *line, uint32_t i, unsigned char *data)
+{
+	glexi_copy_words(data + i * DATA, line->data + DATA - words_of(direct, i), bytes_of(direct, i));
+}
+
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data)
 {
 	const struct glexi_direct *direct = group->direct;
-	const struct line *line;
 	uint32_t i;
 
-	for (i = 0; i < direct->lines; i++) {
-		line = line_of(direct, kind, slot, i);
-		glexi_copy_words((unsigned char *)data + i * DATA, line->data + DATA - words_of(direct, i),
-				 bytes_of(direct, i));
-	}
+	for (i = 0; i < direct->lines; i++)
+		unpack_line(direct, line_of(direct, kind, slot, i), i, data);
+}
+
+void glexi_board_own(const struct glexi_direct *direct, void *data)
+{
+	uint32_t i;
+
+	for (i = 0; i < direct->lines; i++)
+		unpack_line(direct, &direct->out[i], i, data);
 }
 
 EMU_TOGETHER const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room)

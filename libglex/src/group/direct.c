@@ -64,6 +64,8 @@ EMU_TOGETHER static uint32_t what_of(const struct glex_group *group)
 		return (uint32_t)group->what | (uint32_t)group->to_all << 3;
 	if (group->what != GLEXI_REDUCE)
 		return (uint32_t)group->what;
+	if (group->is_by)
+		return (uint32_t)group->what | (uint32_t)group->to_all << 2 | direct->bytes << 3 | 1u << 12;
 	return (uint32_t)group->what | (uint32_t)group->to_all << 2 | (uint32_t)direct->own.bits << 3 |
 	       (uint32_t)direct->own.count << 4 | (uint32_t)direct->own.op << 8;
 }
@@ -188,6 +190,26 @@ EMU_TOGETHER static void combine(const struct glex_group *group, struct emu_oper
 	}
 }
 
+/* As combine, by the caller's function, which finds them where any type may lie. */
+static void combine_by(const struct glex_group *group, void *sum)
+{
+	const struct glexi_direct *direct = group->direct;
+	uint32_t i, n = guests_of(group), mine = slot_of(group);
+	_Alignas(max_align_t) unsigned char room[2][2 * DATA];
+	unsigned char *left = NULL, *right;
+
+	for (i = 0; i < n; i++, left = right) {
+		right = room[i % 2];
+		if (i == mine)
+			glexi_board_own(direct, right);
+		else
+			glexi_board_unpack(group, OPERAND, i, right);
+		if (left)
+			direct->by.combine(left, right, direct->bytes, direct->by.arg);
+	}
+	glexi_copy_words(sum, left, direct->bytes);
+}
+
 EMU_TOGETHER static void deliver(struct glex_group *group, const struct emu_operand *sum)
 {
 	unsigned char(*to)[sizeof(sum->unit[0])] = group->result;
@@ -263,9 +285,13 @@ EMU_TOGETHER static glex_ret_t do_gather(struct glex_group *group)
 	direct->is_held = ret == GLEX_NO_MP; /* a network that reorders may have it under way */
 	if (ret != GLEX_SUCCESS || group->what == GLEXI_GATHER)
 		return ret;
-	combine(group, &sum);
-	memcpy(&direct->own, &sum, sizeof(sum));
-	narrow(direct, &sum, data);
+	if (group->is_by) {
+		combine_by(group, data);
+	} else {
+		combine(group, &sum);
+		memcpy(&direct->own, &sum, sizeof(sum));
+		narrow(direct, &sum, data);
+	}
 	glexi_board_pack(group, data);
 	return GLEX_SUCCESS;
 }
@@ -291,9 +317,13 @@ EMU_TOGETHER static glex_ret_t do_spread(struct glex_group *group)
 		return glexi_gather_spread(group);
 	ret = glexi_board_send(group, 0, others_of(group), RESULT);
 
-	if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE)
+	if (ret != GLEX_SUCCESS || group->what != GLEXI_REDUCE)
+		return ret;
+	if (!group->is_by)
 		deliver(group, &group->direct->own);
-	return ret;
+	else if (group->result)
+		glexi_board_own(group->direct, group->result);
+	return GLEX_SUCCESS;
 }
 
 /* ---- receiving ------------------------------------------------------------------ */
@@ -304,11 +334,15 @@ EMU_TOGETHER static glex_ret_t take_operands(struct glex_group *group)
 	glex_ret_t ret = glexi_board_has_all(group);
 	struct emu_operand sum;
 
-	if (ret == GLEX_SUCCESS && group->what == GLEXI_REDUCE) {
-		combine(group, &sum);
-		deliver(group, &sum);
+	if (ret != GLEX_SUCCESS || group->what != GLEXI_REDUCE)
+		return ret;
+	if (group->is_by) {
+		combine_by(group, group->result);
+		return GLEX_SUCCESS;
 	}
-	return ret;
+	combine(group, &sum);
+	deliver(group, &sum);
+	return GLEX_SUCCESS;
 }
 
 EMU_TOGETHER static glex_ret_t take_result(struct glex_group *group)
@@ -320,7 +354,7 @@ EMU_TOGETHER static glex_ret_t take_result(struct glex_group *group)
 	if (ret != GLEX_SUCCESS || group->what == GLEXI_BARRIER || !group->result)
 		return ret;
 	data = glexi_board_data(group, RESULT, 0, room);
-	if (group->what == GLEXI_REDUCE)
+	if (group->what == GLEXI_REDUCE && !group->is_by)
 		widen(group->direct, data, group->result);
 	else
 		glexi_copy_words(group->result, data, group->len);
@@ -522,6 +556,12 @@ EMU_TOGETHER void *glexi_direct_operand(struct glex_group *group)
 	return &group->direct->own;
 }
 
+void glexi_direct_by(struct glex_group *group, glex_group_combine_t function, void *arg)
+{
+	group->direct->by.combine = function;
+	group->direct->by.arg = arg;
+}
+
 /* Of the ring, the next that is long enough in one piece. */
 EMU_TOGETHER static void take_lines(struct glex_group *group)
 {
@@ -542,14 +582,14 @@ EMU_TOGETHER static void take_lines(struct glex_group *group)
 	direct->up_to = direct->from + lines;
 }
 
-/* An operand is in place. */
+/* An operand of units is in place. */
 EMU_TOGETHER static void prepare(struct glex_group *group, const void *data, uint32_t len)
 {
 	struct glexi_direct *direct = group->direct;
 	unsigned char units[2 * DATA];
 
 	direct->bytes = len;
-	if (group->what == GLEXI_REDUCE) {
+	if (group->what == GLEXI_REDUCE && !group->is_by) {
 		direct->unit = unit_of(&direct->own);
 		direct->bytes = direct->own.count * direct->unit;
 		narrow(direct, &direct->own, units);

@@ -102,10 +102,16 @@ struct glexi_direct {
 	bool has_said;			   /* that this one is asleep */
 	uint32_t what;			   /* what all begin alike */
 	uint32_t to, at;		   /* where the next one goes, which line */
-	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit */
+	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit if it has units */
 	const uint64_t *missing;	   /* the stamp that was looked for last, and was not there; NULL: none was */
 	uint64_t missed;		   /* what it is to be */
-	struct emu_operand own;
+	union {				   /* of a reduction: */
+		struct emu_operand own;
+		struct {
+			glex_group_combine_t combine;
+			void *arg;
+		} by; /* group->is_by; the own operand is in out */
+	};
 	struct line out[2];
 	uint64_t heard[]; /* up to where each other member has ended, as is known here */
 };
@@ -154,7 +160,7 @@ static inline uint32_t slot_of(const struct glex_group *group)
 /*
  * Of the collective that has begun.
  *
- * unpack: the data of a kind's lines, for OPERAND those in a slot.  data: the same where they lie, in one line, or in
+ * unpack: the data of a kind's lines, for OPERAND those in a slot.  own: those of `out`.  data: the same where they lie, in one line, or in
  * room for two lines'.  pack: data into `out`.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
  * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
@@ -171,6 +177,7 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to what was begun.
  */
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
+void glexi_board_own(const struct glexi_direct *direct, void *data);
 const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room);
 void glexi_board_pack(struct glex_group *group, const void *data);
 glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot);

@@ -264,6 +264,7 @@ EMU_TOGETHER static glex_ret_t reduce(glex_group_t group, union glex_coll_data_l
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	name_place(group, data);
+	group->is_by = false;
 	group->result = group->to_all || group->me == group->root ? units : NULL;
 	group->len = count;
 	group->bits = bits;
@@ -299,6 +300,38 @@ EMU_TOGETHER glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll
 	glex_ret_t ret = may_end_at(group, 0, true);
 
 	return ret == GLEX_SUCCESS ? reduce(group, units, count, bits, op) : ret;
+}
+
+static glex_ret_t reduce_by(glex_group_t group, const void *data, void *result, uint32_t len,
+			    glex_group_combine_t combine, void *arg)
+{
+	bool is_wanted = group->to_all || group->me == group->root;
+
+	if (!group->direct)
+		return GLEX_NOT_IMPLEMENTED;
+	if (!len || len > GLEXI_GROUP_MP || !data || !combine || (is_wanted && !result))
+		return GLEX_INVALID_PARAM;
+	glexi_direct_by(group, combine, arg);
+	group->is_by = true;
+	group->result = is_wanted ? result : NULL;
+	group->len = len;
+	return begin(group, GLEXI_REDUCE, (void *)(uintptr_t)data, len);
+}
+
+glex_ret_t glex_group_reduce_by(glex_group_t group, uint32_t root, const void *data, void *result, uint32_t len,
+				glex_group_combine_t combine, void *arg)
+{
+	glex_ret_t ret = may_end_at(group, root, false);
+
+	return ret == GLEX_SUCCESS ? reduce_by(group, data, result, len, combine, arg) : ret;
+}
+
+glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *data, void *result, uint32_t len,
+				   glex_group_combine_t combine, void *arg)
+{
+	glex_ret_t ret = may_end_at(group, 0, true);
+
+	return ret == GLEX_SUCCESS ? reduce_by(group, data, result, len, combine, arg) : ret;
 }
 
 static glex_ret_t gather(glex_group_t group, const void *data, void *all, uint32_t len)

@@ -93,6 +93,7 @@ struct glex_group {
 	/* what was begun */
 	enum glexi_what what;
 	bool to_all; /* of a reduction, or a gather */
+	bool is_by;  /* a reduction by the caller's function */
 	uint32_t root;
 	void *result; /* NULL: it is not wanted here */
 	uint32_t len; /* bytes, or units */
@@ -115,8 +116,9 @@ glex_ret_t glexi_gates_wait(struct glex_group *group, int32_t timeout);
 size_t glexi_direct_size(uint32_t n);
 glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_card *cards);
 void glexi_direct_leave(struct glex_group *group);
-/* Where the operand is to be put that begin is given. */
+/* Where the operand is to be put that begin is given; by: what combines those that are not of units. */
 void *glexi_direct_operand(struct glex_group *group);
+void glexi_direct_by(struct glex_group *group, glex_group_combine_t function, void *arg);
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
 /* As glex_group_look. */

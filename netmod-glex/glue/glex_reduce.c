@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * glex_reduce.c - MPI's reductions: an operation of glex_coll.c.
+ *
+ *   by units    up to 6 numbers, and an operation of the NIC's (glex_coll_op.c), which all of them combine alike
+ *   by MPICH    all else that is a packet long, the program's own operations too: MPICH's function is called by whichever
+ *               rank has all operands.  On a tree they meet in the NICs, so this is without one
+ *
+ * Which of these, or neither, follows from what all ranks give alike.
+ */
+#include "glex_coll.h"
+
+/*
+ * Of types that have a name in MPI: others may lie differently in the ranks' memory.  To all, two packets one after the
+ * other still take half of MPICH's time or less, from 2 to 32 ranks; to one they do not.
+ */
+static int MPID_nem_glex_may_call(const MPIR_Comm *comm, MPI_Aint count, MPI_Datatype type, int root,
+				  struct MPID_nem_glex_operand *operand)
+{
+	size_t packets = MPID_nem_glex.coll_packets * (root == MPIDI_GLEX_ALL ? 2 : 1);
+	size_t most = packets * MPID_NEM_GLEX_MP_BYTES;
+	MPI_Aint size, extent;
+
+	if (!HANDLE_IS_BUILTIN(type) || MPID_nem_glex_shape((uint32_t)comm->remote_size) != GLEX_GROUP_DIRECT)
+		return 0;
+	MPIR_Datatype_get_size_macro(type, size);
+	MPIR_Datatype_get_extent_macro(type, extent);
+	operand->extent = (uint8_t)extent;
+	return size > 0 && size == extent && (size_t)size <= MPID_NEM_GLEX_MP_BYTES &&
+	       (size_t)count <= most / (size_t)size;
+}
+
+static void MPID_nem_glex_combine(const void *left, void *right, uint32_t len, void *arg)
+{
+	struct MPID_nem_glex_op *op = arg;
+	int mpi_errno = MPIR_Reduce_local(left, right, (MPI_Aint)(len / op->operand.extent), op->type, op->mpi_op);
+
+	if (mpi_errno != MPI_SUCCESS)
+		op->error = mpi_errno;
+}
+
+static glex_ret_t MPID_nem_glex_reduce_call(glex_group_t group, struct MPID_nem_glex_op *op)
+{
+	size_t at = op->at * op->operand.extent;
+	uint32_t len = (uint32_t)(op->part * op->operand.extent);
+	unsigned char *to = op->to ? op->to + at : NULL;
+
+	if (op->root == MPIDI_GLEX_ALL)
+		return glex_group_allreduce_by(group, op->from + at, to, len, MPID_nem_glex_combine, op);
+	return glex_group_reduce_by(group, (uint32_t)op->root, op->from + at, to, len, MPID_nem_glex_combine, op);
+}
+
+MPID_NEM_GLEX_HOT size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_op *op)
+{
+	return op->calls ? MPID_NEM_GLEX_MP_BYTES / op->operand.extent : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
+}
+
+MPID_NEM_GLEX_HOT glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struct MPID_nem_glex_op *op)
+{
+	if (op->calls)
+		return MPID_nem_glex_reduce_call(group, op);
+	MPID_nem_glex_operand_load(&op->operand, op->from + op->at * op->operand.extent, (uint32_t)op->part, op->units);
+	if (op->root == MPIDI_GLEX_ALL)
+		return glex_group_allreduce(group, op->units, (uint32_t)op->part, op->operand.bits, op->operand.op);
+	return glex_group_reduce(group, (uint32_t)op->root, op->units, (uint32_t)op->part, op->operand.bits,
+				 op->operand.op);
+}
+
+MPID_NEM_GLEX_HOT void MPID_nem_glex_reduce_posted(const struct MPID_nem_glex_op *op)
+{
+	if (op->to && !op->calls)
+		MPID_nem_glex_operand_store(&op->operand, op->units, (uint32_t)op->part,
+					    op->to + op->at * op->operand.extent);
+}
+
+void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op)
+{
+	if (op->calls)
+		MPIR_Op_release_if_not_builtin(op->mpi_op);
+}
+
+MPID_NEM_GLEX_HOT int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
+					   MPI_Op mpi_op, int root, MPIR_Comm *comm, int failed, MPIR_Request **req_p)
+{
+	size_t most = MPID_nem_glex.coll_packets * GLEX_COLL_REDUCE_MAX_DATA_UNITS;
+	struct MPID_nem_glex_operand operand;
+	struct MPID_nem_glex_op here, *op;
+	struct MPID_nem_glex_tree *tree;
+	int mpi_errno, calls = 0;
+
+	if (count < 1)
+		return MPIDI_GLEX_PASS;
+	if (count > GLEX_COLL_REDUCE_MAX_DATA_UNITS || !MPID_nem_glex_operand(type, mpi_op, &operand))
+		calls = MPID_nem_glex_may_call(comm, count, type, root, &operand);
+	if (!calls && ((size_t)count > most || !MPID_nem_glex_operand(type, mpi_op, &operand)))
+		return MPIDI_GLEX_PASS;
+	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
+	if (!tree)
+		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_REDUCE, req_p, &op);
+	if (mpi_errno != MPI_SUCCESS)
+		return mpi_errno;
+	op->operand = operand;
+	op->calls = calls;
+	op->type = type;
+	op->mpi_op = mpi_op;
+	if (calls)
+		MPIR_Op_add_ref_if_not_builtin(mpi_op); /* the program may free it before this has ended */
+	op->root = root;
+	op->len = (size_t)count;
+	op->from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+	op->to = root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL;
+	return MPID_nem_glex_coll_do(tree, op);
+}
