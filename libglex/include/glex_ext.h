@@ -495,6 +495,7 @@ enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_
 
 #define GLEX_GROUP_GATHER_MAX	  112 /* bytes of each member */
 #define GLEX_GROUP_GATHER_MEMBERS 16
+#define GLEX_GROUP_BY_MAX(n)	  ((n) <= 2 ? 504 : (n) <= 4 ? 392 : 224) /* bytes of each of n members */
 
 /*
  * A tree over members 0 to n-1, member 0 being its root: the parent of `me` (0 for
@@ -593,7 +594,7 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 				enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
 
 /*
- * As reduce and allreduce, of len (1 to 112, the same number everywhere) bytes of whatever kind: combine(left, right, len,
+ * As reduce and allreduce, of len (1 to GLEX_GROUP_BY_MAX of the members, the same number everywhere) bytes of whatever kind: combine(left, right, len,
  * arg) puts left (+) right to where right is; both are aligned for any type.  It has to be associative, and no
  * more: operands meet in the order of the members.  It is called, by the member that has all of them, within a call
  * that begins or waits for the collective; it must not use this library.  data is the caller's again when

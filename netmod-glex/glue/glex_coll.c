@@ -54,7 +54,7 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	size_t left = op->len - op->at;
-	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? MPID_nem_glex_reduce_most(op) : MPID_NEM_GLEX_MP_BYTES;
+	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? MPID_nem_glex_reduce_most(tree, op) : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
 	switch (op->kind) {

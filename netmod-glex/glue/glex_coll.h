@@ -105,7 +105,7 @@ int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI
 			 MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 
 /* The numbers that one packet has room for; begins the next packet; it is over; all of it is. */
-size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_op *op);
+size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op);
 glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struct MPID_nem_glex_op *op);
 void MPID_nem_glex_reduce_posted(const struct MPID_nem_glex_op *op);
 void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op);

@@ -2,23 +2,39 @@
 /*
  * glex_reduce.c - MPI's reductions: an operation of glex_coll.c.
  *
- *   by units    up to 6 numbers, and an operation of the NIC's (glex_coll_op.c), which all of them combine alike
- *   by MPICH    all else that is a packet long, the program's own operations too: MPICH's function is called by whichever
- *               rank has all operands.  On a tree they meet in the NICs, so this is without one
+ *   by MPICH    without a tree: any operation, the program's own too, on up to GLEX_GROUP_BY_MAX bytes of any predefined
+ *               type.  Whichever rank has all operands calls MPICH's function
+ *   by units    on a tree, where they meet in the NICs, and of types with an index: up to 6 numbers, and an operation of
+ *               the NIC's (glex_coll_op.c)
  *
  * Which of these, or neither, follows from what all ranks give alike.
  */
 #include "glex_coll.h"
 
+/* Bytes that go at a time. */
+static size_t MPID_nem_glex_part(const MPIR_Comm *comm)
+{
+	return GLEX_GROUP_BY_MAX(comm->remote_size);
+}
+
 /*
- * Of types that have a name in MPI: others may lie differently in the ranks' memory.  To all, two packets one after the
- * other still take half of MPICH's time or less, from 2 to 32 ranks; to one they do not.
+ * What takes less time than by MPICH: to all of more than two ranks, two parts one after the other still take half of that;
+ * to one of two, who sends does not wait, and MPICH's messages stream.
  */
+static size_t MPID_nem_glex_longest(const MPIR_Comm *comm, int root)
+{
+	size_t part = MPID_nem_glex_part(comm);
+
+	if (comm->remote_size == 2)
+		return root == MPIDI_GLEX_ALL ? part : MPID_NEM_GLEX_MP_BYTES;
+	return root == MPIDI_GLEX_ALL ? 2 * part : part;
+}
+
+/* Of types that have a name in MPI: others may lie differently in the ranks' memory. */
 static int MPID_nem_glex_may_call(const MPIR_Comm *comm, MPI_Aint count, MPI_Datatype type, int root,
 				  struct MPID_nem_glex_operand *operand)
 {
-	size_t packets = MPID_nem_glex.coll_packets * (root == MPIDI_GLEX_ALL ? 2 : 1);
-	size_t most = packets * MPID_NEM_GLEX_MP_BYTES;
+	size_t most = MPID_nem_glex.coll_packets * MPID_nem_glex_longest(comm, root);
 	MPI_Aint size, extent;
 
 	if (!HANDLE_IS_BUILTIN(type) || MPID_nem_glex_shape((uint32_t)comm->remote_size) != GLEX_GROUP_DIRECT)
@@ -50,9 +66,10 @@ static glex_ret_t MPID_nem_glex_reduce_call(glex_group_t group, struct MPID_nem_
 	return glex_group_reduce_by(group, (uint32_t)op->root, op->from + at, to, len, MPID_nem_glex_combine, op);
 }
 
-MPID_NEM_GLEX_HOT size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_tree *tree,
+						   const struct MPID_nem_glex_op *op)
 {
-	return op->calls ? MPID_NEM_GLEX_MP_BYTES / op->operand.extent : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
+	return op->calls ? MPID_nem_glex_part(tree->comm) / op->operand.extent : GLEX_COLL_REDUCE_MAX_DATA_UNITS;
 }
 
 MPID_NEM_GLEX_HOT glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struct MPID_nem_glex_op *op)
@@ -86,12 +103,11 @@ MPID_NEM_GLEX_HOT int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, M
 	struct MPID_nem_glex_operand operand;
 	struct MPID_nem_glex_op here, *op;
 	struct MPID_nem_glex_tree *tree;
-	int mpi_errno, calls = 0;
+	int mpi_errno, calls;
 
 	if (count < 1)
 		return MPIDI_GLEX_PASS;
-	if (count > GLEX_COLL_REDUCE_MAX_DATA_UNITS || !MPID_nem_glex_operand(type, mpi_op, &operand))
-		calls = MPID_nem_glex_may_call(comm, count, type, root, &operand);
+	calls = MPID_nem_glex_may_call(comm, count, type, root, &operand);
 	if (!calls && ((size_t)count > most || !MPID_nem_glex_operand(type, mpi_op, &operand)))
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);

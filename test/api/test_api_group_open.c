@@ -30,7 +30,7 @@ static size_t heap_of_ends(int n)
 }
 
 #define BOARD	     4480u
-#define BOARD_OF_FEW 2816u
+#define BOARD_OF_FEW 2560u
 #define FEW	     8u
 
 /* Beside its endpoints. */

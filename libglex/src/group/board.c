@@ -62,7 +62,15 @@ void glexi_board_own(const struct glexi_direct *direct, void *data)
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
-		unpack_line(direct, &direct->out[i], i, data);
+		unpack_line(direct, mine_of(direct, i), i, data);
+}
+
+void glexi_board_keep(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+
+	direct->mine = line_of(direct, OPERAND, slot_of(group), 0);
+	direct->step = direct->team;
 }
 
 EMU_TOGETHER const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room)
@@ -81,7 +89,7 @@ EMU_TOGETHER void glexi_board_pack(struct glex_group *group, const void *data)
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
-		glexi_copy_words(direct->out[i].data + DATA - words_of(direct, i),
+		glexi_copy_words(mine_of(direct, i)->data + DATA - words_of(direct, i),
 				 (const unsigned char *)data + i * DATA, bytes_of(direct, i));
 }
 
@@ -96,7 +104,7 @@ EMU_TOGETHER glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind
 		stamp = &line_of(direct, kind, slot, i)->stamp;
 		/* relaxed: stronger, pairs with the NIC: behind the last word of a PUT all of the line can be read (I3) */
 		is = __atomic_load_n(stamp, __ATOMIC_ACQUIRE);
-		want = direct->out[i].stamp;
+		want = mine_of(direct, i)->stamp;
 		if (is != want) {
 			direct->missing = stamp;
 			direct->missed = want;
@@ -109,7 +117,7 @@ EMU_TOGETHER glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind
 EMU_TOGETHER void glexi_board_expect(struct glexi_direct *direct)
 {
 	direct->missing = &line_of(direct, RESULT, 0, 0)->stamp;
-	direct->missed = direct->out[0].stamp;
+	direct->missed = mine_of(direct, 0)->stamp;
 }
 
 EMU_TOGETHER glex_ret_t glexi_board_has_all(struct glex_group *group)
@@ -238,10 +246,10 @@ void glexi_board_greet(struct glex_group *group)
 		ask_ended(group, i, &ended);
 }
 
-/* Is there room for what was begun, where all up to there has ended? */
+/* Is there room for what was begun, where all up to there has ended?  Where all before it has there always is. */
 static bool fits(const struct glexi_direct *direct, uint64_t ended)
 {
-	return ended + direct->room >= direct->up_to;
+	return ended + direct->room >= direct->up_to || ended + direct->skip >= direct->from;
 }
 
 /* On the board of that other one: he is asked if what is known of him will not do. */
@@ -290,14 +298,14 @@ EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t firs
 	uint32_t left, at, other;
 	glex_ret_t ret;
 
-	ret = find_room(group, first, kind);
+	ret = first == end ? GLEX_SUCCESS : find_room(group, first, kind);
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	for (; direct->at < direct->lines; direct->at++, direct->to = 0) {
 		left = DATA - words_of(direct, direct->at);
 		at = offset_of(index_of(direct, kind, slot_of(group), direct->at)) + left;
 		for (; first + direct->to < end; direct->to++) {
-			data = (const unsigned char *)&direct->out[direct->at] + left;
+			data = (const unsigned char *)mine_of(direct, direct->at) + left;
 			/* first to who comes behind: he is the next to send, as often as not */
 			other = first + (direct->to + group->me) % (end - first);
 			if (store(group, other, at, data, LINE - left))
@@ -317,7 +325,7 @@ EMU_TOGETHER void glexi_board_lay_out(struct glex_group *group)
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
-		*line_of(direct, OPERAND, slot_of(group), i) = direct->out[i]; /* ordered by the addition */
+		*line_of(direct, OPERAND, slot_of(group), i) = *mine_of(direct, i); /* ordered by the addition */
 }
 
 /* Of a reduction: nothing is written there, nor kept. */
@@ -395,7 +403,7 @@ glex_ret_t glexi_board_share(struct glex_group *group)
 		line = offset_of(index_of(direct, RESULT, 0, direct->at));
 		for (; direct->to < group->neighbours; direct->to++) {
 			if (host != group->me && direct->to == place_of(group, host))
-				ret = put(group, direct->to, line, &direct->out[direct->at], LINE, 0);
+				ret = put(group, direct->to, line, mine_of(direct, direct->at), LINE, 0);
 			else
 				ret = put_row(group, direct->to,
 					      direct->at + 1 == lines && direct->to + 1 == group->neighbours);

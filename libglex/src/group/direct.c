@@ -65,7 +65,7 @@ EMU_TOGETHER static uint32_t what_of(const struct glex_group *group)
 	if (group->what != GLEXI_REDUCE)
 		return (uint32_t)group->what;
 	if (group->is_by)
-		return (uint32_t)group->what | (uint32_t)group->to_all << 2 | direct->bytes << 3 | 1u << 12;
+		return (uint32_t)group->what | (uint32_t)group->to_all << 2 | direct->bytes << 3 | GLEXI_BY;
 	return (uint32_t)group->what | (uint32_t)group->to_all << 2 | (uint32_t)direct->own.bits << 3 |
 	       (uint32_t)direct->own.count << 4 | (uint32_t)direct->own.op << 8;
 }
@@ -79,7 +79,7 @@ EMU_TOGETHER static void stamp_lines(struct glex_group *group)
 
 	for (i = 0; i < direct->lines; i++) {
 		left = direct->bytes - DATA * i;
-		direct->out[i].stamp =
+		mine_of(direct, i)->stamp =
 			(first + i) << 24 | (uint64_t)direct->what << 8 | (i + 1 < direct->lines ? DATA : left);
 	}
 }
@@ -190,16 +190,18 @@ EMU_TOGETHER static void combine(const struct glex_group *group, struct emu_oper
 	}
 }
 
-/* As combine, by the caller's function, which finds them where any type may lie. */
-static void combine_by(const struct glex_group *group, void *sum)
+/* As combine, by the caller's function, which finds them where any type may lie; to where the own operand was. */
+static void combine_by(struct glex_group *group)
 {
-	const struct glexi_direct *direct = group->direct;
+	struct glexi_direct *direct = group->direct;
 	uint32_t i, n = guests_of(group), mine = slot_of(group);
-	_Alignas(max_align_t) unsigned char room[2][2 * DATA];
+	struct {
+		_Alignas(max_align_t) unsigned char data[BY_LINES(2) * DATA];
+	} room[2];
 	unsigned char *left = NULL, *right;
 
 	for (i = 0; i < n; i++, left = right) {
-		right = room[i % 2];
+		right = room[i % 2].data;
 		if (i == mine)
 			glexi_board_own(direct, right);
 		else
@@ -207,7 +209,14 @@ static void combine_by(const struct glex_group *group, void *sum)
 		if (left)
 			direct->by.combine(left, right, direct->bytes, direct->by.arg);
 	}
-	glexi_copy_words(sum, left, direct->bytes);
+	glexi_board_pack(group, left);
+}
+
+/* Of what is where the own operand was. */
+static void deliver_by(struct glex_group *group)
+{
+	if (group->result)
+		glexi_board_own(group->direct, group->result);
 }
 
 EMU_TOGETHER static void deliver(struct glex_group *group, const struct emu_operand *sum)
@@ -286,12 +295,12 @@ EMU_TOGETHER static glex_ret_t do_gather(struct glex_group *group)
 	if (ret != GLEX_SUCCESS || group->what == GLEXI_GATHER)
 		return ret;
 	if (group->is_by) {
-		combine_by(group, data);
-	} else {
-		combine(group, &sum);
-		memcpy(&direct->own, &sum, sizeof(sum));
-		narrow(direct, &sum, data);
+		combine_by(group);
+		return GLEX_SUCCESS;
 	}
+	combine(group, &sum);
+	memcpy(&direct->own, &sum, sizeof(sum));
+	narrow(direct, &sum, data);
 	glexi_board_pack(group, data);
 	return GLEX_SUCCESS;
 }
@@ -319,10 +328,10 @@ EMU_TOGETHER static glex_ret_t do_spread(struct glex_group *group)
 
 	if (ret != GLEX_SUCCESS || group->what != GLEXI_REDUCE)
 		return ret;
-	if (!group->is_by)
+	if (group->is_by)
+		deliver_by(group);
+	else
 		deliver(group, &group->direct->own);
-	else if (group->result)
-		glexi_board_own(group->direct, group->result);
 	return GLEX_SUCCESS;
 }
 
@@ -337,7 +346,8 @@ EMU_TOGETHER static glex_ret_t take_operands(struct glex_group *group)
 	if (ret != GLEX_SUCCESS || group->what != GLEXI_REDUCE)
 		return ret;
 	if (group->is_by) {
-		combine_by(group, group->result);
+		combine_by(group);
+		deliver_by(group);
 		return GLEX_SUCCESS;
 	}
 	combine(group, &sum);
@@ -353,8 +363,12 @@ EMU_TOGETHER static glex_ret_t take_result(struct glex_group *group)
 
 	if (ret != GLEX_SUCCESS || group->what == GLEXI_BARRIER || !group->result)
 		return ret;
+	if (group->what == GLEXI_REDUCE && group->is_by) {
+		glexi_board_unpack(group, RESULT, 0, group->result);
+		return GLEX_SUCCESS;
+	}
 	data = glexi_board_data(group, RESULT, 0, room);
-	if (group->what == GLEXI_REDUCE && !group->is_by)
+	if (group->what == GLEXI_REDUCE)
 		widen(group->direct, data, group->result);
 	else
 		glexi_copy_words(group->result, data, group->len);
@@ -572,11 +586,12 @@ EMU_TOGETHER static void take_lines(struct glex_group *group)
 	uint32_t first = direct->first + (uint32_t)(direct->up_to - direct->from);
 	uint32_t lines = (operands + has_results) * direct->lines;
 
-	direct->from = direct->up_to;
+	direct->skip = 0;
 	if (first + lines > direct->room) {
-		direct->from += direct->room - first;
+		direct->skip = direct->room - first;
 		first = 0;
 	}
+	direct->from = direct->up_to + direct->skip;
 	direct->first = first;
 	direct->result = first + operands * direct->lines;
 	direct->up_to = direct->from + lines;
@@ -595,10 +610,14 @@ EMU_TOGETHER static void prepare(struct glex_group *group, const void *data, uin
 		narrow(direct, &direct->own, units);
 		data = units;
 	}
-	direct->lines = 1 + (direct->bytes > DATA);
+	direct->lines = direct->bytes > DATA ? (direct->bytes + DATA - 1) / DATA : 1;
 	direct->seq += direct->lines;
 	direct->what = what_of(group);
 	take_lines(group);
+	direct->mine = direct->out;
+	direct->step = 1;
+	if (direct->lines > 2)
+		glexi_board_keep(group);
 	stamp_lines(group);
 	if (direct->bytes && (group->what != GLEXI_BCAST || group->me == group->root))
 		glexi_board_pack(group, data);

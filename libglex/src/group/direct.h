@@ -45,7 +45,7 @@ struct line {
 #define FLAT	  16u /* members that are one team */
 #define TEAM	  8u
 #define LINES	  68u /* of the ring: */
-#define FEW_LINES 42u
+#define FEW_LINES 38u
 #define LEVELS	  2u
 
 struct glexi_board {
@@ -59,17 +59,24 @@ struct glexi_board {
 
 /*
  * What a collective takes at most: of n who meet, then so many teams, two lines each.  The ring has room for two, for
- * who has ended what all took part in knows that all have ended what was before it, and no more: with less he would
- * have to ask each time.
+ * who has ended what all took part in knows that all have ended what was before it, and no more: with less he has
+ * to ask each time, as in reductions by a function, each part of which may have all the lines that there are for it.
  */
 #define MOST_LINES(n, teams) (2 * ((n) + (teams) + 1))
+#define GLEXI_BY	     (1u << 14) /* in what all begin alike: a reduction by a function */
+#define BY_LINES(n)	     ((GLEX_GROUP_BY_MAX(n) + DATA - 1) / DATA)
 
 static_assert(sizeof(struct glexi_board) + LINES * LINE <= GLEXI_BOARD && sizeof(struct glexi_board) % LINE == 0,
 	      "lines");
 static_assert(sizeof(struct glexi_board) + FEW_LINES * LINE <= GLEXI_BOARD_OF_FEW && GLEXI_FEW <= FLAT, "of few");
 static_assert(2 * MOST_LINES(GLEXI_FEW, 0) <= FEW_LINES && 2 * MOST_LINES(FLAT, 0) <= LINES, "two, flat");
 static_assert(2 * MOST_LINES(TEAM, GLEX_GROUP_DIRECT_MAX / TEAM) <= LINES, "two, in teams");
-static_assert(2 * DATA >= GLEXI_GROUP_MP, "all that a collective carries is in two lines");
+static_assert(2 * DATA >= GLEXI_GROUP_MP, "all other data of a collective is in two lines");
+static_assert(BY_LINES(2) * 2 <= FEW_LINES && BY_LINES(4) * (4 + 1) <= FEW_LINES &&
+		      BY_LINES(GLEXI_FEW) * (GLEXI_FEW + 1) <= FEW_LINES && BY_LINES(FLAT) * (FLAT + 1) <= LINES &&
+		      BY_LINES(GLEX_GROUP_DIRECT_MAX) * (TEAM + GLEX_GROUP_DIRECT_MAX / TEAM + 1) <= LINES,
+	      "there is room for one by a function");
+static_assert(GLEX_GROUP_BY_MAX(2) << 3 < GLEXI_BY, "what_of");
 static_assert(GLEX_GROUP_GATHER_MEMBERS <= FLAT && GLEX_GROUP_GATHER_MAX <= 2 * DATA, "all parts are on one board");
 static_assert(GLEX_GROUP_DIRECT_MAX <= TEAM * TEAM, "who stands for a team has a line where teams meet");
 
@@ -85,11 +92,12 @@ struct glexi_direct {
 	struct glex_put_way *way;     /* to the board where the team meets, or the other one of two; NULL: none */
 	uint32_t team, teams;	      /* members of one; how many */
 	uint32_t room;		      /* lines of the ring */
-	uint64_t seq;		      /* the last line of what was begun */
-	uint64_t from, up_to;	      /* what that takes of the ring, its laps counted */
-	uint32_t first, result;	      /* where its first line is, and the first of results */
-	uint64_t total[LEVELS];	      /* what `arrived` comes to when everybody is there */
-	uint64_t lag;		      /* up to where all have ended, as is known here */
+	uint32_t skip;		/* of these what was begun has left free, to lie in one piece: those before `from` */
+	uint64_t seq;		/* the last line of what was begun */
+	uint64_t from, up_to;	/* what that takes of the ring, its laps counted */
+	uint32_t first, result; /* where its first line is, and the first of results */
+	uint64_t total[LEVELS]; /* what `arrived` comes to when everybody is there */
+	uint64_t lag;		/* up to where all have ended, as is known here */
 	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
 	bool some_asleep;
 	uint32_t quiet; /* how many have ended since somebody has been heard of who sleeps, up to a limit */
@@ -103,14 +111,16 @@ struct glexi_direct {
 	uint32_t what;			   /* what all begin alike */
 	uint32_t to, at;		   /* where the next one goes, which line */
 	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit if it has units */
-	const uint64_t *missing;	   /* the stamp that was looked for last, and was not there; NULL: none was */
-	uint64_t missed;		   /* what it is to be */
-	union {				   /* of a reduction: */
+	struct line *mine;	 /* what is sent: `out`, or of more lines the own operand's place on the own board */
+	uint32_t step;		 /* from one of these to the next */
+	const uint64_t *missing; /* the stamp that was looked for last, and was not there; NULL: none was */
+	uint64_t missed;	 /* what it is to be */
+	union {			 /* of a reduction: */
 		struct emu_operand own;
 		struct {
 			glex_group_combine_t combine;
 			void *arg;
-		} by; /* group->is_by; the own operand is in out */
+		} by; /* group->is_by */
 	};
 	struct line out[2];
 	uint64_t heard[]; /* up to where each other member has ended, as is known here */
@@ -123,6 +133,12 @@ static inline void glexi_copy_words(unsigned char *to, const unsigned char *from
 		memcpy(to, from, 8);
 	for (; len; len--)
 		*to++ = *from++;
+}
+
+/* Line i of what is sent; once all operands have been combined, of what they come to. */
+static inline struct line *mine_of(const struct glexi_direct *direct, uint32_t i)
+{
+	return direct->mine + i * direct->step;
 }
 
 /* The place of member i among the others. */
@@ -160,24 +176,26 @@ static inline uint32_t slot_of(const struct glex_group *group)
 /*
  * Of the collective that has begun.
  *
- * unpack: the data of a kind's lines, for OPERAND those in a slot.  own: those of `out`.  data: the same where they lie, in one line, or in
- * room for two lines'.  pack: data into `out`.
+ * unpack: the data of a kind's lines, for OPERAND those in a slot.  own: those of `mine`.  keep: that is where the own operand has its place on the own board,
+ * which nobody else writes to.  data: the same where they lie, in one line, or in
+ * room for all lines'.  pack: data into `mine`.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
  * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
  * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain.
- * send: what is in `out` to others from first to end, into such lines there.
+ * send: what is in `mine` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.
  * find_way: to where the team meets.
- * lay_out: what is in `out` to the own board, as an operand.  reach: has all operands of a reduction read where
+ * lay_out: what is in `mine` to the own board, as an operand.  reach: has all operands of a reduction read where
  * they lie, until the next call of the library; false: that cannot be.  ask: begins to GET them from where this one meets
  * others.  share: begins to PUT all operands, which are on the own board, to the others' at
- * the same place, but for where they have met: there what is in `out`, as a result.  answered: what was begun of
+ * the same place, but for where they have met: there what is in `mine`, as a result.  answered: what was begun of
  * these is over.
  * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to what was begun.
  */
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
 void glexi_board_own(const struct glexi_direct *direct, void *data);
+void glexi_board_keep(struct glex_group *group);
 const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room);
 void glexi_board_pack(struct glex_group *group, const void *data);
 glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot);

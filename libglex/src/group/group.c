@@ -309,7 +309,7 @@ static glex_ret_t reduce_by(glex_group_t group, const void *data, void *result, 
 
 	if (!group->direct)
 		return GLEX_NOT_IMPLEMENTED;
-	if (!len || len > GLEXI_GROUP_MP || !data || !combine || (is_wanted && !result))
+	if (!len || len > GLEX_GROUP_BY_MAX(group->n) || !data || !combine || (is_wanted && !result))
 		return GLEX_INVALID_PARAM;
 	glexi_direct_by(group, combine, arg);
 	group->is_by = true;

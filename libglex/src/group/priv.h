@@ -27,7 +27,7 @@
 #define GLEXI_GROUP_UP_MPQ  64u
 #define GLEXI_GROUP_MPQ	    128u /* of `down`: a packet of a tree, or two notes of each other member; a third may be lost */
 #define GLEXI_BOARD	    4480u /* bytes that other members reach, */
-#define GLEXI_BOARD_OF_FEW  2816u /* where there are GLEXI_FEW at most; 16 of them fill whole pages */
+#define GLEXI_BOARD_OF_FEW  2560u /* where there are GLEXI_FEW at most; 16 of them fill whole pages */
 #define GLEXI_FEW	    8u
 #define GLEXI_GROUP_WAIT_MS 10000
 
