@@ -594,11 +594,11 @@ glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll_data_loc *un
 				enum glex_coll_reduce_data_bits bits, enum glex_coll_reduce_op op);
 
 /*
- * As reduce and allreduce, of len (1 to GLEX_GROUP_BY_MAX of the members, the same number everywhere) bytes of whatever kind: combine(left, right, len,
- * arg) puts left (+) right to where right is; both are aligned for any type.  It has to be associative, and no
- * more: operands meet in the order of the members.  It is called, by the member that has all of them, within a call
- * that begins or waits for the collective; it must not use this library.  data is the caller's again when
- * the call returns; result: where it goes, may be data, and NULL where none does.
+ * As reduce and allreduce, of len bytes of whatever kind, the same number everywhere: 1 to GLEX_GROUP_BY_MAX(members).
+ * combine(left, right, len, arg) puts left (+) right to where right is; both are aligned for any type.  It has to be
+ * associative, and no more: operands meet in the order of the members.  Whichever member has all of them calls it, in
+ * the call that begins the collective or waits for it; it must not use this library.  data is the caller's again
+ * when the call returns.  result: where it goes; may be data, and NULL where none does.
  * GLEX_NOT_IMPLEMENTED: the group has a tree, whose NICs combine units alone.
  */
 typedef void (*glex_group_combine_t)(const void *left, void *right, uint32_t len, void *arg);

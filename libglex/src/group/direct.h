@@ -176,9 +176,9 @@ static inline uint32_t slot_of(const struct glex_group *group)
 /*
  * Of the collective that has begun.
  *
- * unpack: the data of a kind's lines, for OPERAND those in a slot.  own: those of `mine`.  keep: that is where the own operand has its place on the own board,
- * which nobody else writes to.  data: the same where they lie, in one line, or in
- * room for all lines'.  pack: data into `mine`.
+ * unpack: the data of a kind's lines, for OPERAND those in a slot.  own: those of `mine`.  keep: has that be the own operand's
+ * place on the own board, which nobody else writes to.  data: what unpack gives, where it lies in one line, or in room
+ * for all lines'.  pack: data into `mine`.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
  * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
  * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain.
