@@ -23,12 +23,12 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_all.c \
 	netmod-glex/glue/glex_coll.c \
 	netmod-glex/glue/glex_coll.h \
+	netmod-glex/glue/glex_reduce.c \
 	netmod-glex/glue/glex_release.h \
 	netmod-glex/glue/glex_coll_op.c \
 	netmod-glex/glue/glex_dead.c \
 	netmod-glex/glue/glex_dyn.c \
 	netmod-glex/glue/glex_gather.c \
-	netmod-glex/glue/glex_reduce.c \
 	netmod-glex/glue/glex_held.c \
 	netmod-glex/glue/glex_hook.h \
 	netmod-glex/glue/glex_impl.h \

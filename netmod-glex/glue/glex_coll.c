@@ -133,7 +133,7 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *op)
 {
 	if (op->kind == MPID_NEM_GLEX_REDUCE)
-		MPID_nem_glex_reduce_posted(op);
+		MPID_nem_glex_reduce_store(op);
 	op->at += op->part;
 	return op->at >= op->len;
 }

@@ -104,10 +104,10 @@ int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype s
 int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op, int root,
 			 MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 
-/* The numbers that one packet has room for; begins the next packet; it is over; all of it is. */
+/* The numbers that one packet has room for; begins the next packet; puts its result where it belongs; all is over. */
 size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op);
 glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struct MPID_nem_glex_op *op);
-void MPID_nem_glex_reduce_posted(const struct MPID_nem_glex_op *op);
+void MPID_nem_glex_reduce_store(const struct MPID_nem_glex_op *op);
 void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op);
 
 /* ---- glex_tree.c ----------------------------------------------------------- */

@@ -18,8 +18,8 @@ static size_t MPID_nem_glex_part(const MPIR_Comm *comm)
 }
 
 /*
- * What takes less time than by MPICH: to all of more than two ranks, two parts one after the other still take half of that;
- * to one of two, who sends does not wait, and MPICH's messages stream.
+ * What takes less time than by MPICH: to all of more than two ranks, two parts one after the other still do, from four
+ * fifths (4 ranks) to a third of it; to one of two, who sends does not wait, and MPICH's messages stream.
  */
 static size_t MPID_nem_glex_longest(const MPIR_Comm *comm, int root)
 {
@@ -31,8 +31,8 @@ static size_t MPID_nem_glex_longest(const MPIR_Comm *comm, int root)
 }
 
 /* Of types that have a name in MPI: others may lie differently in the ranks' memory. */
-static int MPID_nem_glex_may_call(const MPIR_Comm *comm, MPI_Aint count, MPI_Datatype type, int root,
-				  struct MPID_nem_glex_operand *operand)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_may_call(const MPIR_Comm *comm, MPI_Aint count, MPI_Datatype type, int root,
+						    struct MPID_nem_glex_operand *operand)
 {
 	size_t most = MPID_nem_glex.coll_packets * MPID_nem_glex_longest(comm, root);
 	MPI_Aint size, extent;
@@ -42,11 +42,11 @@ static int MPID_nem_glex_may_call(const MPIR_Comm *comm, MPI_Aint count, MPI_Dat
 	MPIR_Datatype_get_size_macro(type, size);
 	MPIR_Datatype_get_extent_macro(type, extent);
 	operand->extent = (uint8_t)extent;
-	return size > 0 && size == extent && (size_t)size <= MPID_NEM_GLEX_MP_BYTES &&
+	return size > 0 && size == extent && (size_t)size <= MPID_nem_glex_part(comm) &&
 	       (size_t)count <= most / (size_t)size;
 }
 
-static void MPID_nem_glex_combine(const void *left, void *right, uint32_t len, void *arg)
+MPID_NEM_GLEX_HOT static void MPID_nem_glex_combine(const void *left, void *right, uint32_t len, void *arg)
 {
 	struct MPID_nem_glex_op *op = arg;
 	int mpi_errno = MPIR_Reduce_local(left, right, (MPI_Aint)(len / op->operand.extent), op->type, op->mpi_op);
@@ -55,7 +55,7 @@ static void MPID_nem_glex_combine(const void *left, void *right, uint32_t len, v
 		op->error = mpi_errno;
 }
 
-static glex_ret_t MPID_nem_glex_reduce_call(glex_group_t group, struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_reduce_call(glex_group_t group, struct MPID_nem_glex_op *op)
 {
 	size_t at = op->at * op->operand.extent;
 	uint32_t len = (uint32_t)(op->part * op->operand.extent);
@@ -83,14 +83,14 @@ MPID_NEM_GLEX_HOT glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struc
 				 op->operand.op);
 }
 
-MPID_NEM_GLEX_HOT void MPID_nem_glex_reduce_posted(const struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT void MPID_nem_glex_reduce_store(const struct MPID_nem_glex_op *op)
 {
 	if (op->to && !op->calls)
 		MPID_nem_glex_operand_store(&op->operand, op->units, (uint32_t)op->part,
 					    op->to + op->at * op->operand.extent);
 }
 
-void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op)
 {
 	if (op->calls)
 		MPIR_Op_release_if_not_builtin(op->mpi_op);

@@ -211,7 +211,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	UINT("GLEX_MPI_COLL_AFTER", mpi_coll_after, "100", 1, 1000000000, "calls",
 	     "which such call on a communicator makes its tree; earlier ones are MPICH's: without a tree it takes an endpoint, some 13 KiB in each process (17 for 16 ranks, 35 for 64), with one two, 150 KiB, and a millisecond or more"),
 	UINT("GLEX_MPI_COLL_PACKETS", mpi_coll_packets, "1", 1, 65536, "packets",
-	     "the longest such broadcast or reduction, in packets of 112 bytes, of a reduction 6 numbers; without a tree a reduction of 392 bytes of up to four ranks, 224 of more, twice as much to all, and of two ranks 504 to both; packets go one after the other"),
+	     "the longest such broadcast or reduction, in packets of 112 bytes, of a reduction 6 numbers; without a tree a reduction of 392 bytes of three or four ranks, 224 of more, twice as much to all, and of two ranks 112, 504 to both; packets go one after the other"),
 	SIZE("GLEX_MPI_COLL_LONG", mpi_coll_long, "8K", 0, G,
 	     "the shortest broadcast that a tree's members fetch from the root's buffer, up to 1 GiB, if they are more than two; two fetch from four times that on; 0: none"),
 	ENUM("GLEX_MPI_COLL_LONG_BY", mpi_coll_long_by, "get", long_ways,

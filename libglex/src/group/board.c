@@ -43,12 +43,13 @@ static struct line *line_of(const struct glexi_direct *direct, enum kind kind, u
 	return (struct line *)(void *)((char *)board + offset_of(index_of(direct, kind, slot, line)));
 }
 
-static void unpack_line(const struct glexi_direct *direct, const struct line *line, uint32_t i, unsigned char *data)
+EMU_TOGETHER static void unpack_line(const struct glexi_direct *direct, const struct line *line, uint32_t i,
+				     unsigned char *data)
 {
 	glexi_copy_words(data + i * DATA, line->data + DATA - words_of(direct, i), bytes_of(direct, i));
 }
 
-void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data)
+EMU_TOGETHER void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data)
 {
 	const struct glexi_direct *direct = group->direct;
 	uint32_t i;
@@ -57,7 +58,7 @@ void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t
 		unpack_line(direct, line_of(direct, kind, slot, i), i, data);
 }
 
-void glexi_board_own(const struct glexi_direct *direct, void *data)
+EMU_TOGETHER void glexi_board_own(const struct glexi_direct *direct, void *data)
 {
 	uint32_t i;
 
@@ -298,7 +299,7 @@ EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t firs
 	uint32_t left, at, other;
 	glex_ret_t ret;
 
-	ret = first == end ? GLEX_SUCCESS : find_room(group, first, kind);
+	ret = first == end ? GLEX_SUCCESS : find_room(group, first, kind); /* who is alone needs none */
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	for (; direct->at < direct->lines; direct->at++, direct->to = 0) {

@@ -190,8 +190,8 @@ EMU_TOGETHER static void combine(const struct glex_group *group, struct emu_oper
 	}
 }
 
-/* As combine, by the caller's function, which finds them where any type may lie; to where the own operand was. */
-static void combine_by(struct glex_group *group)
+/* As combine, but by the caller's function; the result takes the place of the own operand. */
+EMU_TOGETHER static void combine_by(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint32_t i, n = guests_of(group), mine = slot_of(group);
@@ -212,8 +212,7 @@ static void combine_by(struct glex_group *group)
 	glexi_board_pack(group, left);
 }
 
-/* Of what is where the own operand was. */
-static void deliver_by(struct glex_group *group)
+EMU_TOGETHER static void deliver_by(struct glex_group *group)
 {
 	if (group->result)
 		glexi_board_own(group->direct, group->result);
@@ -570,7 +569,7 @@ EMU_TOGETHER void *glexi_direct_operand(struct glex_group *group)
 	return &group->direct->own;
 }
 
-void glexi_direct_by(struct glex_group *group, glex_group_combine_t function, void *arg)
+EMU_TOGETHER void glexi_direct_by(struct glex_group *group, glex_group_combine_t function, void *arg)
 {
 	group->direct->by.combine = function;
 	group->direct->by.arg = arg;

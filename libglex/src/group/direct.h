@@ -24,6 +24,9 @@
  * I3  A stamp is the last of its line that becomes visible; it is read first.
  * I4  Who has ended a collective is sent nothing more of it: he may leave.  So nobody tells a sender that he has
  *     read a line, which that one might not be there for; the sender looks at `ended` when he is short of room.
+ * I5  On one's own board nobody else writes to the place of the own operand (a GET of all operands brings it what it has).
+ *     What is too long for `out` is kept there.  Where members meet the last one reads it: it is not written between
+ *     the addition and the result, but by that one.
  */
 #ifndef GLEXI_GROUP_DIRECT_H
 #define GLEXI_GROUP_DIRECT_H
@@ -60,7 +63,7 @@ struct glexi_board {
 /*
  * What a collective takes at most: of n who meet, then so many teams, two lines each.  The ring has room for two, for
  * who has ended what all took part in knows that all have ended what was before it, and no more: with less he has
- * to ask each time, as in reductions by a function, each part of which may have all the lines that there are for it.
+ * to ask each time.  A reduction by a function may take all of the ring, and of more than two members he does ask then.
  */
 #define MOST_LINES(n, teams) (2 * ((n) + (teams) + 1))
 #define GLEXI_BY	     (1u << 14) /* in what all begin alike: a reduction by a function */

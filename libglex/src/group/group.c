@@ -302,8 +302,8 @@ EMU_TOGETHER glex_ret_t glex_group_allreduce(glex_group_t group, union glex_coll
 	return ret == GLEX_SUCCESS ? reduce(group, units, count, bits, op) : ret;
 }
 
-static glex_ret_t reduce_by(glex_group_t group, const void *data, void *result, uint32_t len,
-			    glex_group_combine_t combine, void *arg)
+EMU_TOGETHER static glex_ret_t reduce_by(glex_group_t group, const void *data, void *result, uint32_t len,
+					 glex_group_combine_t combine, void *arg)
 {
 	bool is_wanted = group->to_all || group->me == group->root;
 
@@ -318,16 +318,16 @@ static glex_ret_t reduce_by(glex_group_t group, const void *data, void *result, 
 	return begin(group, GLEXI_REDUCE, (void *)(uintptr_t)data, len);
 }
 
-glex_ret_t glex_group_reduce_by(glex_group_t group, uint32_t root, const void *data, void *result, uint32_t len,
-				glex_group_combine_t combine, void *arg)
+EMU_TOGETHER glex_ret_t glex_group_reduce_by(glex_group_t group, uint32_t root, const void *data, void *result,
+					     uint32_t len, glex_group_combine_t combine, void *arg)
 {
 	glex_ret_t ret = may_end_at(group, root, false);
 
 	return ret == GLEX_SUCCESS ? reduce_by(group, data, result, len, combine, arg) : ret;
 }
 
-glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *data, void *result, uint32_t len,
-				   glex_group_combine_t combine, void *arg)
+EMU_TOGETHER glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *data, void *result, uint32_t len,
+						glex_group_combine_t combine, void *arg)
 {
 	glex_ret_t ret = may_end_at(group, 0, true);
 
