@@ -81,6 +81,23 @@ function print_test(test,   i, w)
 	}
 }
 
+# A row of print_added: 8 bytes over MPI by way, and what they lie on
+function print_added_row(way, beneath,   alone, over) {
+	if (!known(way, "latency", 8))
+		return
+	alone = value[beneath, "endpoint", 8]
+	over = value[way, "latency", 8]
+	printf "%-13s %-13s %9.3f %9.3f %9.3f %9.2f\n", way, beneath, alone, over, over - alone, over / alone
+}
+
+function print_added()
+{
+	printf "\n%-13s %-13s %9s %9s %9s %9s\n", "8 B, us", "lies on", "alone", "with MPI", "MPI adds", "times"
+	print_added_row("er", "imm_put")
+	print_added_row("sr", "mp")
+	print_added_row("shm", "raw")
+}
+
 # How many times as good as the best of list
 function times_as_good(way, list, test, size,   ratio, best_ratio)
 {
@@ -118,6 +135,18 @@ function judge(what, way, list, test, from, to, limit,   i, size, ratio, worst, 
 	printf "\n"
 }
 
+# What MPI adds to 8 bytes of what way lies on, against what it adds to RAW over shared memory
+function judge_added(what, way, beneath, limit,   mine, theirs, bad)
+{
+	if (!known(way, "latency", 8) || !known("shm", "latency", 8) || !known(beneath, "endpoint", 8))
+		return
+	mine = value[way, "latency", 8] - value[beneath, "endpoint", 8]
+	theirs = value["shm", "latency", 8] - value["raw", "endpoint", 8]
+	bad = theirs < limit * mine
+	missed += bad
+	printf "%-60s %5.2f  %5s  %s\n", what, limit, (mine > 0 ? sprintf("%.2f", theirs / mine) : "-"), bad ? "MISSED" : "met"
+}
+
 BEGIN {
 	peers = "shm tcp mpich mpich_ucx openmpi openmpi_nocma"
 	way_count = split(ways, way_name, " ")
@@ -148,10 +177,15 @@ BEGIN {
 END {
 	printf "ratios above 1 are in favour of %s\n", main
 	for (t = 1; t <= test_count; t++)
-		print_test(tests[t])
+		if (tests[t] != "endpoint")
+			print_test(tests[t])
+	if (known("raw", "endpoint", 8))
+		print_added()
 	printf "\n%-60s %5s  %5s\n", "how many times as good", "limit", "is"
 	judge("latency 8 B, er against shm", "er", "shm", "latency", 8, 8, 1 / 1.25)
 	judge("latency 8 B, sr against shm", "sr", "shm", "latency", 8, 8, 1 / 1.6)
+	judge_added("added to 8 B, er to the immediate PUT, shm to RAW", "er", "imm_put", 1 / 1.25)
+	judge_added("added to 8 B, sr to the MP, shm to RAW", "sr", "mp", 1 / 1.75)
 	judge("latency 64 B to 16 KiB, auto against the best peer", "auto", peers, "latency", 64, 16384, 1 / 1.15)
 	judge("latency 64 to 512 KiB, auto against the best peer", "auto", peers, "latency", 65536, 524288, 1.2)
 	judge("latency from 1 MiB, auto against the best peer", "auto", peers, "latency", 1048576, 2 ^ 30, 1.0)

@@ -15,9 +15,12 @@ osu=$src/test/bench/osu
 	>"$work/out" 2>"$work/err"
 result $? "every shape runs over every way of this MPICH"
 rows=$(grep -vc '^#' "$work/results/osu.tsv")
-# 10 shapes of two sizes, one of which has two rows a size, the barrier, and MPI_Init
-[ "$rows" = $((5 * (11 * 2 + 2))) ]
+# 10 shapes of two sizes, one of which has two rows a size, the barrier, and MPI_Init; PUT, MP and RAW
+[ "$rows" = $((5 * (11 * 2 + 2) + 3)) ]
 result $? "each has its rows ($rows)"
+grep -Eq '^er +imm_put +[0-9.]+ +[0-9.]+ +-?[0-9.]+ +[0-9.]+$' "$work/out" &&
+	grep -Eq '^sr +mp +0\.[0-9]+ ' "$work/out" && grep -Eq '^shm +raw +0\.[0-9]+ ' "$work/out"
+result $? "what MPI adds to what it lies on"
 for kind in png svg; do
 	[ ! -x "$(command -v gnuplot)" ] || [ -s "$work/results/osu.$kind" ] && [ -s "$work/results/osu_ratio.$kind" ]
 	result $? "pictures are drawn: $kind"
@@ -74,6 +77,9 @@ END
 result $? "a target that is missed is the exit status, where that is asked for"
 grep -Eq '^ +8 +2.000 +1.200 +1.000 +0.50 +0.50 +shm$' "$work/out"
 result $? "a latency and its ratio"
+grep -q "er to the immediate PUT" "$work/out"
+[ $? = 1 ]
+result $? "nothing is said of what was not asked for"
 grep -Eq '^ +8 +10.000 +7.500 +5.000 +2.00 +2.00 +shm$' "$work/out"
 result $? "a rate and its ratio"
 grep -Eq '^ +3.000 +6.000 +6.000 +2.00 +2.00 +shm$' "$work/out"
@@ -84,11 +90,26 @@ grep -Eq '^latency 8 B, er against shm +0.80 +0.83 +met$' "$work/out" &&
 	grep -Eq '^latency, auto against the better of sr and er +0.95 +0.60 +MISSED$' "$work/out"
 result $? "what is met and what is missed"
 
+tab=$(printf '\t')
+sed "s/ /$tab/g" >"$work/tsv" <<'END'
+endpoint 8 us imm_put 0.5 0.5 0.5
+endpoint 8 us mp 0.5 0.5 0.5
+endpoint 8 us raw 0.4 0.4 0.4
+latency 8 us er 1.1 1.1 1.1
+latency 8 us sr 1.6 1.6 1.6
+latency 8 us shm 0.9 0.9 0.9
+END
+awk -F '\t' -v ways="sr er shm" "function raw_heading(rounds) { }$(cat "$src/test/bench/osu_table.awk")" "$work/tsv" >"$work/out"
+grep -Eq '^er +imm_put +0.500 +1.100 +0.600 +2.20$' "$work/out" &&
+	grep -Eq '^added to 8 B, er to the immediate PUT, shm to RAW +0.80 +0.83 +met$' "$work/out" &&
+	grep -Eq '^added to 8 B, sr to the MP, shm to RAW +0.57 +0.45 +MISSED$' "$work/out"
+result $? "what MPI adds to the endpoint, against what it adds to shared memory"
+
 "$osu" --prefix "$work" >"$work/out" 2>"$work/err"
 [ $? = 1 ] && says "bin/mpicc: give --prefix of an MPICH with the glex netmod" err
 result $? "a prefix without MPICH"
 "$osu" --prefix "$GLEX_PREFIX" --tests pingpong >"$work/out" 2>"$work/err"
-[ $? = 1 ] && says "there is no test pingpong: latency bw" err
+[ $? = 1 ] && says "there is no test pingpong: endpoint latency" err
 result $? "a test that there is not"
 "$osu" --prefix "$GLEX_PREFIX" --ways auto "$work/none" >"$work/out" 2>"$work/err"
 [ $? = 1 ] && says "there is no folder" err
