@@ -46,6 +46,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/group/group.c \
 	libglex/src/group/long.c \
 	libglex/src/group/puts.c \
+	libglex/src/group/stage.c \
 	libglex/src/group/tree.c \
 	libglex/src/core/config.c \
 	libglex/src/core/status.c \

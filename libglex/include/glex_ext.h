@@ -493,6 +493,7 @@ enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_
 #define GLEX_GROUP_DIRECT_MAX 64		   /* members */
 #define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast */
 
+#define GLEX_GROUP_STAGE_MAX	  (16u << 20)
 #define GLEX_GROUP_GATHER_MAX	  112 /* bytes of each member */
 #define GLEX_GROUP_GATHER_MEMBERS 16
 #define GLEX_GROUP_BY_MAX(n)	  ((n) <= 2 ? 504 : (n) <= 4 ? 392 : 224) /* bytes of each of n members */
@@ -607,6 +608,28 @@ glex_ret_t glex_group_reduce_by(glex_group_t group, uint32_t root, const void *d
 				glex_group_combine_t combine, void *arg);
 glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *data, void *result, uint32_t len,
 				   glex_group_combine_t combine, void *arg);
+
+/*
+ * Has every member keep twice len bytes (up to GLEX_GROUP_STAGE_MAX) that the others write to, for
+ * glex_group_allreduce_long.  Once a group; begun by all alike, and ended by glex_group_wait, like a collective, but that
+ * returns GLEX_ACCESS_ERR to all if somebody has no such memory, or reaches somebody's only by
+ * requests that others execute (glex_inject).  There is no stage then, and the group goes on without.
+ * GLEX_NOT_IMPLEMENTED: the group has a tree, or more than GLEX_GROUP_GATHER_MEMBERS members.  GLEX_INVALID_PARAM: also
+ * that it has been called before.  GLEX_NO_MEM_RESOURCE: nothing has begun.
+ */
+glex_ret_t glex_group_stage(glex_group_t group, uint64_t len);
+
+/*
+ * As glex_group_allreduce_by, of up to GLEX_GROUP_LONG_MAX bytes in units of so many (a divisor of len), which are
+ * not divided; combine is called for some of them at a time, by several members for different ones, where data and
+ * result lie or in memory that is aligned for any type.  What is longer than the stage takes several turns.  The members'
+ * processors go on with it while they wait, so it needs them; data stays as it is until it has ended.
+ * result: everybody's; may be data.
+ * GLEX_NOT_IMPLEMENTED: there is no stage.  GLEX_INVALID_PARAM: also a unit that is longer than the stage's part of
+ * each member, len / members.
+ */
+glex_ret_t glex_group_allreduce_long(glex_group_t group, const void *data, void *result, uint64_t len, uint32_t unit,
+				     glex_group_combine_t combine, void *arg);
 
 /*
  * As those before: len bytes of everybody (up to GLEX_GROUP_GATHER_MAX, the same number everywhere) come to

@@ -18,6 +18,7 @@
  * An operation longer than a packet takes several, one after the other: what begins the
  * next is a poll, as with the operations that wait.  A long broadcast is fetched from the
  * root's buffer instead, or passed down the tree (glex_group_bcast_long), if all reach each other's memory.
+ * A long allreduce goes through memory that ranks keep for each other's operands (glex_group_stage), if all can.
  * A gather takes one packet of each rank, or is MPICH's.
  *
  * I1  The operations of a communicator begin in the order of the calls, one at a time, whoever does them.
@@ -61,6 +62,9 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 	case MPID_NEM_GLEX_LONGS:
 		op->part = 1;
 		return MPID_nem_glex_longs_step(tree, op);
+	case MPID_NEM_GLEX_STAGE:
+		op->part = 1;
+		return glex_group_stage(tree->group, MPID_nem_glex.coll_stage);
 	case MPID_NEM_GLEX_BARRIER:
 		return glex_group_barrier(tree->group);
 	case MPID_NEM_GLEX_BCAST:
@@ -109,7 +113,14 @@ fn_fail:
 
 static int MPID_nem_glex_is_passed(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
 {
-	return tree->state == MPID_NEM_GLEX_TREE_NEVER || (op->is_long && tree->longs == MPID_NEM_GLEX_TREE_NEVER);
+	enum MPID_nem_glex_tree_state longs = op->kind == MPID_NEM_GLEX_REDUCE ? tree->stage : tree->longs;
+
+	return tree->state == MPID_NEM_GLEX_TREE_NEVER || (op->is_long && longs == MPID_NEM_GLEX_TREE_NEVER);
+}
+
+static int MPID_nem_glex_is_own(const struct MPID_nem_glex_op *op)
+{
+	return op->kind >= MPID_NEM_GLEX_KINDS;
 }
 
 /* Its first packet. */
@@ -117,15 +128,17 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_
 {
 	if (unlikely(tree->is_broken))
 		return GLEX_SYS_ERR;
-	if (op->kind == MPID_NEM_GLEX_LONGS && tree->state == MPID_NEM_GLEX_TREE_NEVER)
+	if (MPID_nem_glex_is_own(op) && tree->state == MPID_NEM_GLEX_TREE_NEVER)
 		return GLEX_INVALID_PARAM;
 	if (unlikely(MPID_nem_glex_is_passed(tree, op))) {
 		op->error = MPID_nem_glex_op_pass(tree, op);
 		return op->error == MPI_SUCCESS ? GLEX_SUCCESS : GLEX_INVALID_PARAM;
 	}
-	if (op->kind < MPID_NEM_GLEX_KINDS)
+	if (!MPID_nem_glex_is_own(op))
 		MPID_nem_glex.stats.coll[op->kind]++;
-	MPID_nem_glex.stats.coll_long += (unsigned)op->is_long;
+	if (op->is_long)
+		(*(op->kind == MPID_NEM_GLEX_REDUCE ? &MPID_nem_glex.stats.coll_staged
+						    : &MPID_nem_glex.stats.coll_long))++;
 	return MPID_nem_glex_op_post(tree, op);
 }
 
@@ -257,8 +270,11 @@ MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tr
 {
 	MPIR_Request *req = op->req;
 
-	if (op->kind == MPID_NEM_GLEX_LONGS) {
-		MPID_nem_glex_longs_end(tree, op, ret);
+	if (MPID_nem_glex_is_own(op)) {
+		if (op->kind == MPID_NEM_GLEX_LONGS)
+			MPID_nem_glex_longs_end(tree, op, ret);
+		else
+			MPID_nem_glex_stage_end(tree, op, ret);
 		MPID_nem_glex_op_put(op);
 		return;
 	}
@@ -365,6 +381,8 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *
 		return 0;
 	if (unlikely(op->kind == MPID_NEM_GLEX_LONGS))
 		ret = MPID_nem_glex_longs_stepped(op, ret);
+	if (unlikely(op->kind == MPID_NEM_GLEX_STAGE))
+		ret = MPID_nem_glex_stage_stepped(op, ret);
 	if (ret == GLEX_SUCCESS && !MPID_nem_glex_op_advance(op)) {
 		ret = MPID_nem_glex_op_post(tree, op);
 		if (ret == GLEX_SUCCESS)
@@ -523,6 +541,23 @@ fn_fail:
 	goto fn_exit;
 }
 
+/* As with the tree. */
+MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree,
+					     const enum MPID_nem_glex_tree_state *state, int *is_known,
+					     int (*try)(struct MPID_nem_glex_tree *tree), int may_block, int *has_p)
+{
+	int mpi_errno = MPI_SUCCESS;
+
+	if (*state == MPID_NEM_GLEX_TREE_LATER)
+		mpi_errno = try(tree);
+	if (may_block) {
+		MPID_nem_glex_settle(state);
+		*is_known = 1;
+	}
+	*has_p = *state != MPID_NEM_GLEX_TREE_NEVER || !*is_known;
+	return mpi_errno;
+}
+
 /* ---- what MPICH calls ------------------------------------------------------ */
 
 /* Begun, and looked for once.  GLEX_NO_MP: it is under way. */
@@ -577,21 +612,6 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, 
 	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
 }
 
-/* As with the tree. */
-static int MPID_nem_glex_has_longs(struct MPID_nem_glex_tree *tree, int may_block, int *has_p)
-{
-	int mpi_errno = MPI_SUCCESS;
-
-	if (tree->longs == MPID_NEM_GLEX_TREE_LATER)
-		mpi_errno = MPID_nem_glex_longs_try(tree);
-	if (may_block) {
-		MPID_nem_glex_settle(&tree->longs);
-		tree->is_longs_known = 1;
-	}
-	*has_p = tree->longs != MPID_NEM_GLEX_TREE_NEVER || !tree->is_longs_known;
-	return mpi_errno;
-}
-
 /*
  * Two that share memory copy twice, but both at a time, and that is faster.  Others of two
  * have one message to save, not several: only where there is a way without copies.
@@ -623,7 +643,8 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 	if (tree && is_long)
-		mpi_errno = MPID_nem_glex_has_longs(tree, !req_p, &does);
+		mpi_errno = MPID_nem_glex_tree_has(tree, &tree->longs, &tree->is_longs_known, MPID_nem_glex_longs_try,
+						   !req_p, &does);
 	MPIR_ERR_CHECK(mpi_errno);
 	if (!tree || !does)
 		return MPIDI_GLEX_PASS;

@@ -33,7 +33,7 @@ struct MPID_nem_glex_op {
 	unsigned char *to;    /* NULL: the result is not wanted */
 	const unsigned char *from;
 	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
-	int is_long;	       /* a broadcast that is fetched from the root's buffer */
+	int is_long;	       /* a broadcast that is fetched from the root's buffer; a reduction by a stage */
 	int is_denied;	       /* of the tree's own: something could not be fetched */
 	int calls;	       /* of a reduction: MPICH's function combines */
 	int done;
@@ -53,10 +53,11 @@ struct MPID_nem_glex_build;
 struct MPID_nem_glex_tree {
 	struct MPID_nem_glex_tree *next;	    /* of those with operations, or that are being made */
 	enum MPID_nem_glex_tree_state state, longs; /* longs: whether all reach each other's buffers */
+	enum MPID_nem_glex_tree_state stage;	    /* for long reductions */
 	uint32_t calls;
 	int rank, is_broken;
-	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of longs */
-	int is_known, is_longs_known;
+	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of the others */
+	int is_known, is_longs_known, is_stage_known;
 	MPIR_Comm *comm; /* whose it is, and goes with */
 	glex_group_t group;
 	struct MPID_nem_glex_build *build; /* while it is made */
@@ -87,6 +88,10 @@ int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPI
 /* Begins it, or has it wait for its turn; waits for what blocks. */
 int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
+/* Whether what a tree's long operations need is there: state and is_known say so, try begins to find out. */
+int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, const enum MPID_nem_glex_tree_state *state, int *is_known,
+			   int (*try)(struct MPID_nem_glex_tree *tree), int may_block, int *has_p);
+
 /* On the list of those that are polled; a tree that has been made, or not, begins what waits for that. */
 void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree);
 void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
@@ -109,6 +114,11 @@ size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_tree *tree, const st
 glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struct MPID_nem_glex_op *op);
 void MPID_nem_glex_reduce_store(const struct MPID_nem_glex_op *op);
 void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op);
+
+/* Begins to have a stage made; what comes of it; all of it has ended. */
+int MPID_nem_glex_stage_try(struct MPID_nem_glex_tree *tree);
+glex_ret_t MPID_nem_glex_stage_stepped(struct MPID_nem_glex_op *op, glex_ret_t ret);
+void MPID_nem_glex_stage_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret);
 
 /* ---- glex_tree.c ----------------------------------------------------------- */
 

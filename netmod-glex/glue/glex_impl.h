@@ -44,6 +44,7 @@ enum MPID_nem_glex_coll_kind {
 	MPID_NEM_GLEX_GATHER,
 	MPID_NEM_GLEX_KINDS,
 	MPID_NEM_GLEX_LONGS = MPID_NEM_GLEX_KINDS, /* the tree's own: whether what is long can be fetched */
+	MPID_NEM_GLEX_STAGE,			   /* and combined */
 };
 
 /* What CH3 gave the netmod to do; the channel counts by itself. */
@@ -66,7 +67,8 @@ struct MPID_nem_glex_stats {
 	uint64_t holds;
 	uint64_t coll[MPID_NEM_GLEX_KINDS]; /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
 	uint64_t coll_trees, coll_refused;
-	uint64_t coll_long; /* broadcasts of coll[] that were fetched, or passed down the tree */
+	uint64_t coll_long;   /* broadcasts of coll[] that were fetched, or passed down the tree */
+	uint64_t coll_staged; /* reductions of coll[] by a stage */
 };
 
 /* Where a rank's endpoint is, and since when: struct glexch_peer. */
@@ -141,6 +143,7 @@ struct MPID_nem_glex {
 	uint32_t coll_degree;
 	uint32_t coll_after;		      /* so many eligible calls make a tree */
 	uint32_t coll_packets;		      /* the longest has so many */
+	uint64_t coll_stage;		      /* bytes of a stage; 0: none */
 	uint64_t coll_long;		      /* the shortest broadcast that goes from buffer to buffer; 0: none */
 	uint32_t coll_long_by;		      /* enum glex_group_long, where there is a tree */
 	struct MPID_nem_glex_tree *coll_busy; /* those with operations */

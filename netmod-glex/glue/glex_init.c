@@ -124,6 +124,7 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	MPID_nem_glex.coll_after = MPID_nem_glex_setting("GLEX_MPI_COLL_AFTER", UINT32_MAX);
 	MPID_nem_glex.coll_packets = MPID_nem_glex_setting("GLEX_MPI_COLL_PACKETS", INT32_MAX);
 	MPID_nem_glex.coll_long = MPID_nem_glex_setting("GLEX_MPI_COLL_LONG", INT32_MAX);
+	MPID_nem_glex.coll_stage = MPID_nem_glex_setting("GLEX_MPI_COLL_STAGE", GLEX_GROUP_STAGE_MAX);
 	MPID_nem_glex.coll_long_by = MPID_nem_glex_setting("GLEX_MPI_COLL_LONG_BY", GLEX_GROUP_LONG_PASSED);
 }
 

@@ -51,6 +51,7 @@ glex_api_tests = \
 	test/api/test_api_group_gather \
 	test/api/test_api_group_long \
 	test/api/test_api_group_open \
+	test/api/test_api_group_stage \
 	test/api/test_api_inject \
 	test/api/test_api_intr \
 	test/api/test_api_kinds \
@@ -111,6 +112,8 @@ test_api_test_api_group_long_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_long_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_open_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_open_LDADD = $(glex_api_ldadd)
+test_api_test_api_group_stage_CFLAGS = $(glex_api_cflags)
+test_api_test_api_group_stage_LDADD = $(glex_api_ldadd)
 test_api_test_api_inject_CFLAGS = $(glex_api_cflags)
 test_api_test_api_inject_LDADD = $(glex_api_ldadd)
 test_api_test_api_intr_CFLAGS = $(glex_api_cflags)

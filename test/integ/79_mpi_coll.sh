@@ -26,6 +26,7 @@ ran() {
 		>"$work/out" 2>"$work/err" && says ok out && [ ! -s "$work/err" ]
 	result $? "$what"
 	nic=$(sed -n 's/^nic \([0-9]*\),.*/\1/p' "$work/out")
+	staged=$(sed -n 's/^nic .* staged \([0-9]*\),.*/\1/p' "$work/out")
 	gathers=$(sed -n 's/^nic .*, gathers \([0-9]*\),.*/\1/p' "$work/out")
 }
 
@@ -36,7 +37,14 @@ result $? "and they have run none"
 ran GLEX_MPI_COLL_AFTER=1 4 "4 ranks"
 [ "$nic" -gt 2000 ] && [ "$gathers" -gt 400 ]
 result $? "and the NICs have run most of them, gathers too"
+[ "$staged" -gt 100 ]
+result $? "and long reductions go through memory of theirs ($staged)"
+ran GLEX_MPI_COLL_STAGE=0 3 "3 ranks, without such memory"
+[ "$nic" -gt 2000 ] && [ "$staged" = 0 ]
+result $? "and none does"
 ran GLEX_MPI_COLL_PACKETS=3 GLEX_REORDER=16 GLEX_REORDER_SEED=5 3 "3 ranks, each to each, several packets, out of order"
+[ "$staged" = 0 ]
+result $? "where no long reduction can go so"
 ran GLEX_MPI_COLL_PACKETS=3 18 "18 ranks, in teams, several packets"
 ran 16 "16 ranks, as many as gather by the NICs"
 [ "$gathers" -gt 400 ]

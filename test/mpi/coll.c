@@ -19,6 +19,7 @@
 #include "helper.h"
 
 #define MOST	  40 /* elements */
+#define LONGEST	  20000
 #define ELEMENT	  16 /* bytes of the largest type */
 #define UNDER_WAY 12
 
@@ -193,22 +194,24 @@ static void all_reductions(MPI_Comm comm)
 				try_reductions(comm, t, o, counts[c], seed++);
 }
 
-/* Of x -> a x + b, one after the other, which does not commute: pairs a, b, whatever the pieces that they come in. */
+/* Of x -> a x + b, modulo 2^16, one after the other, which does not commute: a above, b below. */
 static void compose(void *left, void *right, int *len, MPI_Datatype *type)
 {
 	unsigned *first = left, *then = right;
 	int i;
 
-	for (i = 0; *type == MPI_UNSIGNED && i + 1 < *len; i += 2) {
-		then[i + 1] += then[i] * first[i + 1];
-		then[i] *= first[i];
+	for (i = 0; *type == MPI_UNSIGNED && i < *len; i++) {
+		unsigned a = then[i] >> 16, b = then[i] & 0xffff;
+
+		then[i] = (a * (first[i] >> 16)) << 16 | ((a * (first[i] & 0xffff) + b) & 0xffff);
 	}
 }
 
 /* Blocking or not, the operation freed before it is done, which it outlives. */
 static void try_own(MPI_Comm comm, int count, unsigned seed)
 {
-	unsigned mine[MOST], got[MOST], want[MOST], other[MOST];
+	static unsigned mine[LONGEST], got[LONGEST], want[LONGEST], other[LONGEST];
+	const unsigned *from = seed & 2 ? MPI_IN_PLACE : mine;
 	int n, me, root, i, k, len = count;
 	MPI_Datatype type = MPI_UNSIGNED;
 	MPI_Request req[2];
@@ -220,20 +223,21 @@ static void try_own(MPI_Comm comm, int count, unsigned seed)
 	MPI_Op_create(compose, 0, &op);
 	for (k = n - 1; k >= 0; k--) {
 		for (i = 0; i < count; i++)
-			other[i] = mix(seed + (unsigned)i, (unsigned)k) | 1;
+			other[i] = mix(seed + (unsigned)i, (unsigned)k) | 1 << 16;
 		if (k == me)
-			memcpy(mine, other, sizeof(mine));
+			memcpy(mine, other, (size_t)count * sizeof(*mine));
 		if (k == n - 1)
-			memcpy(want, other, sizeof(want));
+			memcpy(want, other, (size_t)count * sizeof(*want));
 		else
 			compose(other, want, &len, &type);
 	}
+	memcpy(got, mine, (size_t)count * sizeof(*got));
 	if (seed & 1) {
-		MPI_Allreduce(mine, got, count, MPI_UNSIGNED, op, comm);
+		MPI_Allreduce(from, got, count, MPI_UNSIGNED, op, comm);
 		MPI_Reduce(mine, other, count, MPI_UNSIGNED, op, root, comm);
 		MPI_Op_free(&op);
 	} else {
-		MPI_Iallreduce(mine, got, count, MPI_UNSIGNED, op, comm, &req[0]);
+		MPI_Iallreduce(from, got, count, MPI_UNSIGNED, op, comm, &req[0]);
 		MPI_Ireduce(mine, other, count, MPI_UNSIGNED, op, root, comm, &req[1]);
 		MPI_Op_free(&op);
 		MPI_Waitall(2, req, MPI_STATUSES_IGNORE);
@@ -254,6 +258,16 @@ static void all_own(MPI_Comm comm)
 }
 
 /* len bytes, as they are, or every other one of twice as many; the type differs from rank to rank. */
+/* About what one part, a stage, and a piece of that hold. */
+static void all_long(MPI_Comm comm)
+{
+	static const int counts[] = {57, 98, 99, 126, 127, 1000, 6144, 6145, 16384, 16385, LONGEST};
+	unsigned seed;
+
+	for (seed = 0; seed < 44; seed++)
+		try_own(comm, counts[seed % 11], seed + 3);
+}
+
 static void try_bcast(MPI_Comm comm, int root, int len, unsigned seed)
 {
 	unsigned char buf[2048];
@@ -501,6 +515,7 @@ static void all_of(MPI_Comm comm, const char *name)
 	all_gathers(comm);
 	all_reductions(comm);
 	all_own(comm);
+	all_long(comm);
 }
 
 /* Freed while something is under way: it ends all the same. */
@@ -580,10 +595,11 @@ int main(int argc, char **argv)
 	MPI_Comm_free(&back);
 	MPI_Comm_free(&half);
 	if (world_rank == 0)
-		printf("nic %llu, gathers %llu, trees %llu, refused %llu\nok\n",
+		printf("nic %llu, gathers %llu, staged %llu, trees %llu, refused %llu\nok\n",
 		       counted("glex_coll_barriers") + counted("glex_coll_bcasts") + counted("glex_coll_reductions") +
 			       counted("glex_coll_gathers"),
-		       counted("glex_coll_gathers"), counted("glex_coll_trees"), counted("glex_coll_refused"));
+		       counted("glex_coll_gathers"), counted("glex_coll_staged"), counted("glex_coll_trees"),
+		       counted("glex_coll_refused"));
 	MPI_Finalize();
 	MPI_T_finalize();
 	return 0;

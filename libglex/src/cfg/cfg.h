@@ -121,6 +121,7 @@ struct glexi_cfg {
 	uint64_t mpi_coll_after;
 	uint64_t mpi_coll_packets;
 	uint64_t mpi_coll_long;
+	uint64_t mpi_coll_stage;
 	int mpi_coll_long_by;	     /* enum glex_group_long */
 	uint64_t eager_max_msg_size; /* or GLEXI_CFG_UNSET */
 	bool use_zc_rndv;

@@ -144,12 +144,6 @@ static inline struct line *mine_of(const struct glexi_direct *direct, uint32_t i
 	return direct->mine + i * direct->step;
 }
 
-/* The place of member i among the others. */
-static inline uint32_t place_of(const struct glex_group *group, uint32_t i)
-{
-	return i - (i > group->me);
-}
-
 static inline uint64_t first_of(const struct glexi_direct *direct)
 {
 	return direct->seq + 1 - direct->lines;

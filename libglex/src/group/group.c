@@ -142,8 +142,10 @@ glex_ret_t glex_group_close(glex_group_t group)
 		glex_group_leave(group);
 	if (group->what == GLEXI_LEAVE)
 		glex_group_wait(group, -1);
-	if (group->longer)
-		group->longer->drop(group);
+	if (group->fetched)
+		group->fetched->drop(group);
+	if (group->staged)
+		group->staged->drop(group);
 	if (group->board)
 		give_board(group, has_gone_well(group) ? GLEXI_BOARD_WRITTEN : GLEXI_BOARD_SPENT);
 	close_ends(group);
@@ -378,7 +380,7 @@ glex_ret_t glex_group_leave(glex_group_t group)
 static void give_up(struct glex_group *group)
 {
 	group->is_broken = true;
-	if (group->is_longer)
+	if (group->is_longer && group->longer->give_up)
 		group->longer->give_up(group);
 }
 

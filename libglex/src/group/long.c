@@ -53,7 +53,7 @@ struct own {
 
 static struct own *own_of(const struct glex_group *group)
 {
-	return (struct own *)group->longer;
+	return (struct own *)group->fetched;
 }
 
 static void let_go(struct own *own)
@@ -297,7 +297,7 @@ static struct own *open_own(struct glex_group *group)
 		own->chunk = device.max_rdma_data_len;
 	if (glex_rcache_create(group->puts ? group->down : group->up, &attr, &own->rc) != GLEX_SUCCESS)
 		own->rc = NULL;
-	group->longer = &own->base;
+	group->fetched = &own->base;
 	return own;
 }
 
@@ -358,7 +358,7 @@ glex_ret_t glex_group_bcast_long(glex_group_t group, uint32_t root, void *data, 
 		return ret;
 	if (root >= group->n || len > GLEX_GROUP_LONG_MAX || (len && !data))
 		return GLEX_INVALID_PARAM;
-	own = group->longer ? own_of(group) : open_own(group);
+	own = group->fetched ? own_of(group) : open_own(group);
 	if (!own)
 		return GLEX_NO_MEM_RESOURCE;
 	own->data = data;
@@ -367,6 +367,7 @@ glex_ret_t glex_group_bcast_long(glex_group_t group, uint32_t root, void *data, 
 	own->root = root;
 	own->has_posted = own->is_lost = own->base.takes_errors = false;
 	ret = group->puts ? begin_passed(group) : begin_fetched(group);
+	group->longer = &own->base;
 	group->is_longer = ret == GLEX_SUCCESS;
 	if (ret != GLEX_SUCCESS)
 		let_go(own);

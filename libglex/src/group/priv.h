@@ -6,7 +6,7 @@
  *   direct.c, board.c, gather.c    no tree: members write into each other's boards, which are out of board_pool.c
  *
  * long.c makes a broadcast of any length out of short ones and of what the members fetch, or, puts.c, of what
- * is passed down a tree.
+ * is passed down a tree; stage.c an allreduce of any length out of barriers and what the members PUT between them.
  */
 #ifndef GLEXI_GROUP_PRIV_H
 #define GLEXI_GROUP_PRIV_H
@@ -44,7 +44,7 @@ struct glexi_gates;
 
 /*
  * What consists of several collectives: its own wait, as glexi_gates_wait; what is to be done before the wait
- * returns that it never will end; and what is to go with the group.
+ * returns that it never will end, or NULL; and what is to go with the group.
  */
 struct glexi_longer {
 	glex_ret_t (*wait)(struct glex_group *group, int32_t timeout);
@@ -79,7 +79,9 @@ struct glex_group {
 	struct glexi_branch *branch;  /* of a tree: the same */
 	struct glexi_direct *direct;  /* NULL: a tree.  Behind this, if it was opened for that */
 	struct glexi_gates *gates;    /* NULL: none */
-	struct glexi_longer *longer;  /* NULL: there was none yet */
+	struct glexi_longer *longer;  /* what is_longer is about */
+	struct glexi_longer *fetched; /* long.c's; NULL: there was none yet */
+	struct glexi_longer *staged;  /* stage.c's; the same */
 	struct glexi_puts *puts;      /* NULL: long broadcasts are fetched */
 	/* An MP to `up` that is more than a head; false: it does not belong there.  NULL: none does. */
 	bool (*note)(struct glex_group *group, glex_ep_addr_t from, const void *mp, uint32_t len);
@@ -99,6 +101,12 @@ struct glex_group {
 	uint32_t len; /* bytes, or units */
 	enum glex_coll_reduce_data_bits bits;
 };
+
+/* The place of member i among the others, as in near where there is no tree. */
+static inline uint32_t place_of(const struct glex_group *group, uint32_t i)
+{
+	return i - (i > group->me);
+}
 
 /*
  * Finding the place of group->me in the group: near and neighbours are set, also if

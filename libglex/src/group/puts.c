@@ -443,7 +443,7 @@ glex_ret_t glex_group_set_long(glex_group_t group, enum glex_group_long how)
 
 	if (ret != GLEX_SUCCESS)
 		return ret;
-	if (group->longer || (how != GLEX_GROUP_LONG_FETCHED && (how != GLEX_GROUP_LONG_PASSED || group->direct)))
+	if (group->fetched || (how != GLEX_GROUP_LONG_FETCHED && (how != GLEX_GROUP_LONG_PASSED || group->direct)))
 		return GLEX_INVALID_PARAM;
 	free(group->puts);
 	group->puts = NULL;

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stage.c - an allreduce of any length by the caller's function, through memory that the members keep for it.
+ *
+ *   stage      | area 0: slot of member 0 | ... | of member n-1 | area 1: the same |       each member has one
+ *
+ *   a member                                     every other
+ *   PUTs his operand into his slot ---->
+ *                 barrier
+ *   combines what is in all slots                likewise
+ *
+ * Of many bytes each combines one piece alone, that of his number: what is PUT is everybody's operand for that, and
+ * after the barrier what it came to, before a second barrier.  What is longer than a stage goes part after part.
+ *
+ * It is not the NICs that go on when a barrier has ended: members do, in their waits.
+ *
+ * I1  Phases (PUTs, a barrier, reading) take the areas in turn.  Who has passed a barrier knows that all have begun it,
+ *     and so have read what was there in the phase before that one.
+ * I2  Who has ended is sent nothing more, and nobody reads what he has: he may leave.
+ * I3  Operands meet in the order of the members, and every byte by one of them for all, or by each alike.
+ */
+#include "group/priv.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN 64u /* of slots */
+#define WHOLE (48u << 10)
+
+enum step { CARDS, TRY, TRIED, AGREE, OPERANDS, MEET, RESULTS, MEET_AGAIN, OVER };
+
+/* What others know of a stage. */
+struct card {
+	glex_mem_handle_t mh;
+	uint64_t is_there;
+};
+
+struct own {
+	struct glexi_longer base;
+	enum step step;
+	bool is_ready; /* all have one, and reach all others' */
+	unsigned char *mem;
+	glex_mem_handle_t mh;
+	uint32_t slot; /* bytes */
+	uint32_t area; /* of the phase */
+	uint32_t to;   /* who is sent something next */
+	/* what was begun */
+	const unsigned char *data;
+	unsigned char *result;
+	uint64_t len, at;
+	uint32_t unit, part, piece; /* bytes; piece: all but the last; 0: everybody combines everything */
+	glex_group_combine_t combine;
+	void *arg;
+	uint64_t word;		       /* of a trial; or what all begin alike */
+	union glex_coll_data_loc well; /* so far, here; then, with all */
+	struct card card[GLEX_GROUP_GATHER_MEMBERS];
+};
+
+static struct own *own_of(const struct glex_group *group)
+{
+	return (struct own *)group->staged;
+}
+
+static uint32_t slot_at(const struct glex_group *group, uint32_t member)
+{
+	const struct own *own = own_of(group);
+
+	return (own->area * group->n + member) * own->slot;
+}
+
+/* Of the own stage: what that member has sent. */
+static unsigned char *slot_of(const struct glex_group *group, uint32_t member)
+{
+	return own_of(group)->mem + slot_at(group, member);
+}
+
+/* ---- sending --------------------------------------------------------------------- */
+
+static uint32_t piece_at(const struct own *own, uint32_t member)
+{
+	uint64_t at = (uint64_t)member * own->piece;
+
+	return at < own->part ? (uint32_t)at : own->part;
+}
+
+static uint32_t piece_len(const struct own *own, uint32_t member)
+{
+	uint32_t left = own->part - piece_at(own, member);
+
+	return left < own->piece ? left : own->piece;
+}
+
+EMU_TOGETHER static glex_ret_t put(struct glex_group *group, uint32_t member, const void *data, uint32_t len)
+{
+	const struct glex_group_card *card = &group->near[place_of(group, member)];
+	struct glex_imm_rdma_req req = {
+		.rmt_ep_addr = card->up,
+		.data = (void *)(uintptr_t)data,
+		.len = len,
+		.rmt_mh = own_of(group)->card[member].mh,
+		.rmt_offset = slot_at(group, group->me),
+		.rmt_key = card->key,
+	};
+
+	return len ? glex_inject(group->up, &req) : GLEX_SUCCESS;
+}
+
+EMU_TOGETHER static glex_ret_t put_to(struct glex_group *group, uint32_t member)
+{
+	const struct own *own = own_of(group);
+
+	switch (own->step) {
+	case TRY:
+		return put(group, member, &own->word, sizeof(own->word));
+	case RESULTS:
+		return put(group, member, own->result + own->at + piece_at(own, group->me), piece_len(own, group->me));
+	default:
+		if (own->piece)
+			return put(group, member, own->data + own->at + piece_at(own, member), piece_len(own, member));
+		return put(group, member, own->data + own->at, own->part);
+	}
+}
+
+/* What all begin alike is one word; 0: they do not. */
+EMU_TOGETHER static void compare(const void *left, void *right, uint32_t len, void *arg)
+{
+	(void)arg;
+	if (memcmp(left, right, len) != 0)
+		memset(right, 0, len);
+}
+
+/* A barrier that takes no longer for that. */
+EMU_TOGETHER static glex_ret_t begin_meeting(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	own->word = (uint64_t)own->unit << 32 | own->len;
+	return glex_group_allreduce_by(group, &own->word, &own->word, sizeof(own->word), compare, NULL);
+}
+
+/* To all others.  An error else than these two is that of one PUT: its member has died, which the barrier learns. */
+EMU_TOGETHER static glex_ret_t send_all(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+	glex_ret_t ret;
+
+	for (; own->to < group->n; own->to++) {
+		ret = own->to == group->me ? GLEX_SUCCESS : put_to(group, own->to);
+		if (ret == GLEX_BUSY)
+			return GLEX_NO_MP;
+		if (ret == GLEX_SYS_ERR)
+			return ret;
+		own->well.uint32_s.data &= ret == GLEX_SUCCESS;
+	}
+	group->what = GLEXI_NOTHING;
+	return own->step == OPERANDS ? begin_meeting(group) : glex_group_barrier(group);
+}
+
+/* A phase: I1. */
+EMU_TOGETHER static void begin_phase(struct glex_group *group, enum step step)
+{
+	struct own *own = own_of(group);
+
+	own->step = step;
+	own->area ^= 1;
+	own->to = 0;
+	group->what = GLEXI_LONG; /* until the barrier */
+}
+
+/* ---- combining ------------------------------------------------------------------- */
+
+/* Of this one's operand and what is in the others' slots. */
+EMU_TOGETHER static void combine(const struct glex_group *group, const unsigned char *data, unsigned char *to,
+				 uint32_t len)
+{
+	struct own *own = own_of(group);
+	uint32_t i = group->n - 1;
+	unsigned char *sum = i == group->me ? to : slot_of(group, i);
+
+	if (!len)
+		return;
+	if (sum == to && to != data)
+		memcpy(to, data, len);
+	while (i-- > 0)
+		own->combine(i == group->me ? data : slot_of(group, i), sum, len, own->arg);
+	if (sum != to)
+		memcpy(to, sum, len);
+}
+
+EMU_TOGETHER static void collect(const struct glex_group *group)
+{
+	struct own *own = own_of(group);
+	uint32_t i;
+
+	for (i = 0; i < group->n; i++)
+		if (i != group->me && piece_len(own, i))
+			memcpy(own->result + own->at + piece_at(own, i), slot_of(group, i), piece_len(own, i));
+}
+
+/* As much as there is room for; and how. */
+EMU_TOGETHER static void begin_part(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+	uint32_t most = own->slot / own->unit * own->unit, whole = WHOLE / group->n;
+	uint64_t left = own->len - own->at;
+
+	if (whole > most)
+		whole = most;
+	own->part = left < (uint64_t)most * group->n ? (uint32_t)left : most * group->n;
+	own->piece = left > whole ? (own->part / own->unit + group->n - 1) / group->n * own->unit : 0;
+	begin_phase(group, OPERANDS);
+}
+
+EMU_TOGETHER static void end_part(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	own->at += own->part;
+	if (own->at < own->len)
+		begin_part(group);
+	else
+		own->step = OVER;
+}
+
+/* All operands are here. */
+EMU_TOGETHER static void meet(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+	uint32_t at = own->piece ? piece_at(own, group->me) : 0;
+
+	combine(group, own->data + own->at + at, own->result + own->at + at,
+		own->piece ? piece_len(own, group->me) : own->part);
+	if (own->piece)
+		begin_phase(group, RESULTS);
+	else
+		end_part(group);
+}
+
+/* ---- whether all have one ---------------------------------------------------------- */
+
+static void let_go(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	if (own->card[group->me].is_there)
+		glex_deregister_mem(group->up, own->mh);
+	if (own->mem)
+		glex_free(group->dev, own->mem);
+	own->mem = NULL;
+	own->card[group->me].is_there = 0;
+}
+
+/* Bad news of PUTs, which are about nothing else until then. */
+static bool had_errors(struct glex_group *group)
+{
+	struct glex_err_req error;
+	bool any = false;
+	uint32_t num = 1;
+
+	while (glex_poll_error_req(group->up, &num, &error) == GLEX_SUCCESS && num)
+		any = true;
+	return any;
+}
+
+/* A word of each has come. */
+static void look_at_trial(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+	uint64_t word;
+	uint32_t i;
+
+	own->well.uint32_s.data &= !had_errors(group);
+	own->base.takes_errors = false;
+	for (i = 0; i < group->n; i++) {
+		memcpy(&word, slot_of(group, i), sizeof(word));
+		own->well.uint32_s.data &= i == group->me || word == i + 1;
+	}
+}
+
+static void begin_trial(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+	uint32_t i;
+
+	for (i = 0; i < group->n; i++)
+		own->well.uint32_s.data &= own->card[i].is_there != 0;
+	own->word = group->me + 1;
+	own->base.takes_errors = own->well.uint32_s.data;
+	begin_phase(group, TRY);
+	if (!own->well.uint32_s.data) /* all know that alike */
+		own->step = OVER;
+}
+
+static glex_ret_t begin_agreeing(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	own->step = AGREE;
+	own->well.uint32_s.location = 0;
+	group->what = GLEXI_NOTHING;
+	return glex_group_allreduce(group, &own->well, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_LAND);
+}
+
+/* ---- step by step ------------------------------------------------------------------ */
+
+/* What follows the step that has ended. */
+EMU_TOGETHER static glex_ret_t go_on(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	switch (own->step) {
+	case CARDS:
+		begin_trial(group);
+		break;
+	case TRIED:
+		look_at_trial(group);
+		return begin_agreeing(group);
+	case AGREE:
+		own->is_ready = own->well.uint32_s.data;
+		own->step = OVER;
+		break;
+	case MEET:
+		if (!own->word)
+			return GLEX_SYS_ERR;
+		meet(group);
+		break;
+	case MEET_AGAIN:
+		collect(group);
+		end_part(group);
+		break;
+	default: /* what was to be sent is, and the barrier has begun */
+		own->step++;
+		break;
+	}
+	return GLEX_SUCCESS;
+}
+
+EMU_TOGETHER static glex_ret_t stage_wait(struct glex_group *group, int32_t timeout)
+{
+	struct own *own = own_of(group);
+	glex_ret_t ret;
+
+	while (own->step != OVER) {
+		bool sends = own->step == TRY || own->step == OPERANDS || own->step == RESULTS;
+
+		ret = sends ? send_all(group) : glexi_group_wait_one(group, timeout);
+		if (ret == GLEX_SUCCESS)
+			ret = go_on(group);
+		if (ret == GLEX_NO_MP && sends && timeout)
+			sched_yield(); /* it clears by itself */
+		else if (ret != GLEX_SUCCESS)
+			return ret;
+	}
+	if (own->is_ready)
+		return GLEX_SUCCESS;
+	let_go(group);
+	return GLEX_ACCESS_ERR;
+}
+
+static void stage_drop(struct glex_group *group)
+{
+	let_go(group);
+	free(own_of(group));
+}
+
+/* ---- beginning --------------------------------------------------------------------- */
+
+static struct own *open_own(struct glex_group *group, uint64_t len)
+{
+	struct own *own = calloc(1, sizeof(*own));
+	struct glex_device_attr device;
+	void *mem;
+
+	if (!own)
+		return NULL;
+	own->base.wait = stage_wait;
+	own->base.drop = stage_drop;
+	own->slot = ((uint32_t)(len + group->n - 1) / group->n + ALIGN - 1) & ~(ALIGN - 1);
+	if (glex_query_device(group->dev, &device) == GLEX_SUCCESS && device.max_rdma_data_len < own->slot)
+		own->slot = device.max_rdma_data_len & ~(ALIGN - 1);
+	group->staged = &own->base;
+	if (glex_alloc(group->dev, (uint64_t)2 * group->n * own->slot, &mem) != GLEX_SUCCESS)
+		return own;
+	own->mem = mem;
+	own->card[group->me].is_there = glex_register_mem(group->up, mem, (uint64_t)2 * group->n * own->slot,
+							  GLEX_MEM_WRITE, &own->mh) == GLEX_SUCCESS;
+	own->card[group->me].mh = own->mh;
+	return own;
+}
+
+static glex_ret_t begin_longer(struct glex_group *group, struct own *own, glex_ret_t ret)
+{
+	group->longer = &own->base;
+	group->is_longer = ret == GLEX_SUCCESS;
+	return ret;
+}
+
+glex_ret_t glex_group_stage(glex_group_t group, uint64_t len)
+{
+	glex_ret_t ret = glexi_group_may_begin(group);
+	struct own *own;
+
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	if (!group->direct || group->n > GLEX_GROUP_GATHER_MEMBERS)
+		return GLEX_NOT_IMPLEMENTED;
+	if (group->staged || !len || len > GLEX_GROUP_STAGE_MAX)
+		return GLEX_INVALID_PARAM;
+	own = open_own(group, len);
+	if (!own)
+		return GLEX_NO_MEM_RESOURCE;
+	own->step = CARDS;
+	own->well.uint32_s.data = 1;
+	return begin_longer(group, own,
+			    glex_group_allgather(group, &own->card[group->me], own->card, sizeof(own->card[0])));
+}
+
+EMU_TOGETHER glex_ret_t glex_group_allreduce_long(glex_group_t group, const void *data, void *result, uint64_t len,
+						  uint32_t unit, glex_group_combine_t function, void *arg)
+{
+	glex_ret_t ret = glexi_group_may_begin(group);
+	struct own *own;
+
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	own = own_of(group);
+	if (!own || !own->is_ready)
+		return GLEX_NOT_IMPLEMENTED;
+	if (!len || len > GLEX_GROUP_LONG_MAX || !data || !result || !function || !unit || unit > own->slot ||
+	    len % unit)
+		return GLEX_INVALID_PARAM;
+	own->data = data;
+	own->result = result;
+	own->len = len;
+	own->at = 0;
+	own->unit = unit;
+	own->combine = function;
+	own->arg = arg;
+	begin_part(group);
+	begin_longer(group, own, GLEX_SUCCESS);
+	ret = send_all(group);
+	if (ret == GLEX_SUCCESS)
+		own->step++;
+	group->is_broken |= ret == GLEX_SYS_ERR; /* half begun */
+	return ret == GLEX_NO_MP ? GLEX_SUCCESS : ret;
+}
