@@ -491,10 +491,10 @@ glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *
 enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_DIRECT = 2 };
 
 #define GLEX_GROUP_DIRECT_MAX 64		   /* members */
-#define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast */
+#define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast, or allreduce */
 
-#define GLEX_GROUP_STAGE_MAX	  (16u << 20)
-#define GLEX_GROUP_GATHER_MAX	  112 /* bytes of each member */
+#define GLEX_GROUP_STAGE_MAX	  (16u << 20) /* of what glex_group_stage is given */
+#define GLEX_GROUP_GATHER_MAX	  112	      /* bytes of each member */
 #define GLEX_GROUP_GATHER_MEMBERS 16
 #define GLEX_GROUP_BY_MAX(n)	  ((n) <= 2 ? 504 : (n) <= 4 ? 392 : 224) /* bytes of each of n members */
 
@@ -610,7 +610,7 @@ glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *data, void *r
 				   glex_group_combine_t combine, void *arg);
 
 /*
- * Has every member keep twice len bytes (up to GLEX_GROUP_STAGE_MAX) that the others write to, for
+ * Has every member keep twice len bytes, len being up to GLEX_GROUP_STAGE_MAX, that the others write to, for
  * glex_group_allreduce_long.  Once a group; begun by all alike, and ended by glex_group_wait, like a collective, but that
  * returns GLEX_ACCESS_ERR to all if somebody has no such memory, or reaches somebody's only by
  * requests that others execute (glex_inject).  There is no stage then, and the group goes on without.

@@ -113,9 +113,8 @@ fn_fail:
 
 static int MPID_nem_glex_is_passed(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
 {
-	enum MPID_nem_glex_tree_state longs = op->kind == MPID_NEM_GLEX_REDUCE ? tree->stage : tree->longs;
-
-	return tree->state == MPID_NEM_GLEX_TREE_NEVER || (op->is_long && longs == MPID_NEM_GLEX_TREE_NEVER);
+	return tree->state == MPID_NEM_GLEX_TREE_NEVER ||
+	       (op->is_long && tree->longs[op->kind].state == MPID_NEM_GLEX_TREE_NEVER);
 }
 
 static int MPID_nem_glex_is_own(const struct MPID_nem_glex_op *op)
@@ -134,11 +133,10 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_
 		op->error = MPID_nem_glex_op_pass(tree, op);
 		return op->error == MPI_SUCCESS ? GLEX_SUCCESS : GLEX_INVALID_PARAM;
 	}
-	if (!MPID_nem_glex_is_own(op))
+	if (!MPID_nem_glex_is_own(op)) {
 		MPID_nem_glex.stats.coll[op->kind]++;
-	if (op->is_long)
-		(*(op->kind == MPID_NEM_GLEX_REDUCE ? &MPID_nem_glex.stats.coll_staged
-						    : &MPID_nem_glex.stats.coll_long))++;
+		MPID_nem_glex.stats.coll_long[op->kind] += (unsigned)op->is_long;
+	}
 	return MPID_nem_glex_op_post(tree, op);
 }
 
@@ -542,19 +540,19 @@ fn_fail:
 }
 
 /* As with the tree. */
-MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree,
-					     const enum MPID_nem_glex_tree_state *state, int *is_known,
+MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind,
 					     int (*try)(struct MPID_nem_glex_tree *tree), int may_block, int *has_p)
 {
 	int mpi_errno = MPI_SUCCESS;
+	struct MPID_nem_glex_longs *longs = &tree->longs[kind];
 
-	if (*state == MPID_NEM_GLEX_TREE_LATER)
+	if (longs->state == MPID_NEM_GLEX_TREE_LATER)
 		mpi_errno = try(tree);
 	if (may_block) {
-		MPID_nem_glex_settle(state);
-		*is_known = 1;
+		MPID_nem_glex_settle(&longs->state);
+		longs->is_known = 1;
 	}
-	*has_p = *state != MPID_NEM_GLEX_TREE_NEVER || !*is_known;
+	*has_p = longs->state != MPID_NEM_GLEX_TREE_NEVER || !longs->is_known;
 	return mpi_errno;
 }
 
@@ -643,8 +641,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 	if (tree && is_long)
-		mpi_errno = MPID_nem_glex_tree_has(tree, &tree->longs, &tree->is_longs_known, MPID_nem_glex_longs_try,
-						   !req_p, &does);
+		mpi_errno = MPID_nem_glex_tree_has(tree, MPID_NEM_GLEX_BCAST, MPID_nem_glex_longs_try, !req_p, &does);
 	MPIR_ERR_CHECK(mpi_errno);
 	if (!tree || !does)
 		return MPIDI_GLEX_PASS;

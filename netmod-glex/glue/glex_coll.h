@@ -50,14 +50,20 @@ struct MPID_nem_glex_op {
 
 struct MPID_nem_glex_build;
 
+/* What the long ones of a kind need: that all reach each other's buffers; a stage.  is_known: as of the tree. */
+struct MPID_nem_glex_longs {
+	enum MPID_nem_glex_tree_state state;
+	int is_known;
+};
+
 struct MPID_nem_glex_tree {
-	struct MPID_nem_glex_tree *next;	    /* of those with operations, or that are being made */
-	enum MPID_nem_glex_tree_state state, longs; /* longs: whether all reach each other's buffers */
-	enum MPID_nem_glex_tree_state stage;	    /* for long reductions */
+	struct MPID_nem_glex_tree *next; /* of those with operations, or that are being made */
+	enum MPID_nem_glex_tree_state state;
 	uint32_t calls;
 	int rank, is_broken;
-	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of the others */
-	int is_known, is_longs_known, is_stage_known;
+	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of longs */
+	int is_known;
+	struct MPID_nem_glex_longs longs[MPID_NEM_GLEX_KINDS];
 	MPIR_Comm *comm; /* whose it is, and goes with */
 	glex_group_t group;
 	struct MPID_nem_glex_build *build; /* while it is made */
@@ -88,8 +94,8 @@ int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPI
 /* Begins it, or has it wait for its turn; waits for what blocks. */
 int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
-/* Whether what a tree's long operations need is there: state and is_known say so, try begins to find out. */
-int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, const enum MPID_nem_glex_tree_state *state, int *is_known,
+/* Whether what the long ones of a kind need is there; try begins to find out. */
+int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind,
 			   int (*try)(struct MPID_nem_glex_tree *tree), int may_block, int *has_p);
 
 /* On the list of those that are polled; a tree that has been made, or not, begins what waits for that. */
@@ -145,6 +151,10 @@ int MPID_nem_glex_longs_try(struct MPID_nem_glex_tree *tree);
 glex_ret_t MPID_nem_glex_longs_step(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 glex_ret_t MPID_nem_glex_longs_stepped(struct MPID_nem_glex_op *op, glex_ret_t ret);
 void MPID_nem_glex_longs_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret);
+
+/* What has been found out of the long ones of a kind; ret: not GLEX_SUCCESS: nothing, and the tree is broken. */
+void MPID_nem_glex_longs_found(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind, glex_ret_t ret,
+			       int all);
 
 /* A schedule for what MPICH is to do for a tree: of one communicator's, each begins when the one before has ended. */
 int MPID_nem_glex_sched_new(MPIR_Sched_t *sched_p);

@@ -67,8 +67,7 @@ struct MPID_nem_glex_stats {
 	uint64_t holds;
 	uint64_t coll[MPID_NEM_GLEX_KINDS]; /* collectives run by the NICs, by enum MPID_nem_glex_coll_kind */
 	uint64_t coll_trees, coll_refused;
-	uint64_t coll_long;   /* broadcasts of coll[] that were fetched, or passed down the tree */
-	uint64_t coll_staged; /* reductions of coll[] by a stage */
+	uint64_t coll_long[MPID_NEM_GLEX_KINDS]; /* of coll[]: fetched or passed down the tree; by a stage */
 };
 
 /* Where a rank's endpoint is, and since when: struct glexch_peer. */

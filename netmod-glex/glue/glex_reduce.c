@@ -21,7 +21,7 @@ int MPID_nem_glex_stage_try(struct MPID_nem_glex_tree *tree)
 
 	if (mpi_errno != MPI_SUCCESS)
 		return mpi_errno;
-	tree->stage = MPID_NEM_GLEX_TREE_BUILDING;
+	tree->longs[MPID_NEM_GLEX_REDUCE].state = MPID_NEM_GLEX_TREE_BUILDING;
 	op->len = 1;
 	MPID_nem_glex_tree_add(tree, op);
 	return MPI_SUCCESS;
@@ -36,12 +36,7 @@ glex_ret_t MPID_nem_glex_stage_stepped(struct MPID_nem_glex_op *op, glex_ret_t r
 
 void MPID_nem_glex_stage_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret)
 {
-	int has = ret == GLEX_SUCCESS && !op->is_denied;
-
-	if (ret != GLEX_SUCCESS && tree->state == MPID_NEM_GLEX_TREE_READY)
-		MPID_nem_glex_tree_break(tree);
-	tree->stage = has || tree->is_broken ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
-	MPIDI_CH3_Progress_signal_completion(); /* as in MPID_nem_glex_build_end */
+	MPID_nem_glex_longs_found(tree, MPID_NEM_GLEX_REDUCE, ret, !op->is_denied);
 }
 
 /* ---- reductions ------------------------------------------------------------ */
@@ -162,8 +157,8 @@ MPID_NEM_GLEX_HOT int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, M
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 	if (tree && is_long)
-		mpi_errno = MPID_nem_glex_tree_has(tree, &tree->stage, &tree->is_stage_known, MPID_nem_glex_stage_try,
-						   !req_p, &is_long);
+		mpi_errno =
+			MPID_nem_glex_tree_has(tree, MPID_NEM_GLEX_REDUCE, MPID_nem_glex_stage_try, !req_p, &is_long);
 	if (!tree || mpi_errno != MPI_SUCCESS || (calls && !is_long && !is_short))
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_REDUCE, req_p, &op);

@@ -99,9 +99,10 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 			  "  collectives by the NIC: barriers %" PRIu64 ", broadcasts %" PRIu64
 			  " (of them long %" PRIu64 "), reductions %" PRIu64 " (of them long %" PRIu64
 			  "), gathers %" PRIu64 "; trees %" PRIu64 ", refused %" PRIu64 "\n",
-			  mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST], mpi->coll_long,
-			  mpi->coll[MPID_NEM_GLEX_REDUCE], mpi->coll_staged, mpi->coll[MPID_NEM_GLEX_GATHER],
-			  mpi->coll_trees, mpi->coll_refused);
+			  mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST],
+			  mpi->coll_long[MPID_NEM_GLEX_BCAST], mpi->coll[MPID_NEM_GLEX_REDUCE],
+			  mpi->coll_long[MPID_NEM_GLEX_REDUCE], mpi->coll[MPID_NEM_GLEX_GATHER], mpi->coll_trees,
+			  mpi->coll_refused);
 }
 
 /* In one piece, so that the tables of the ranks do not mix. */
@@ -157,9 +158,10 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_holds", OF_MPI(holds), "times that the sends of a peer were made to"},
 	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), "barriers run by the NIC"},
 	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), "broadcasts run by the NIC"},
-	{"glex_coll_staged", OF_MPI(coll_staged),
+	{"glex_coll_staged", OF_MPI(coll_long[MPID_NEM_GLEX_REDUCE]),
 	 "allreduces through memory that ranks keep for each other's operands"},
-	{"glex_coll_long", OF_MPI(coll_long), "broadcasts fetched from the root's buffer, or passed down the tree"},
+	{"glex_coll_long", OF_MPI(coll_long[MPID_NEM_GLEX_BCAST]),
+	 "broadcasts fetched from the root's buffer, or passed down the tree"},
 	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), "reductions run by the NIC"},
 	{"glex_coll_gathers", OF_MPI(coll[MPID_NEM_GLEX_GATHER]), "gathers, to one rank or to all, run by the NIC"},
 	{"glex_coll_trees", OF_MPI(coll_trees), "communicators that have a tree of NICs"},

@@ -19,7 +19,7 @@ static const struct {
 } lens[] = {
 	{1, 1},	    {8, 8},	  {504, 8},	{505, 1},   {4096, 16},	 {12000, 24}, {12288, 8},
 	{24576, 8}, {24584, 8},	  {20000, 1},	{20001, 1}, {19992, 24}, {MOST, 4},   {99996, 12},
-	{48, 24},   {1248, 1248}, {1248, 1248}, {64, 64},   {65, 65},	 {3, 1},      {81000, 1000},
+	{48, 24},   {1248, 1248}, {2496, 1248}, {64, 64},   {65, 65},	 {3, 1},      {81000, 1000},
 };
 
 #define LENS (sizeof(lens) / sizeof(lens[0]))
@@ -46,28 +46,21 @@ static void merge(const unsigned char *left, unsigned char *right, uint32_t len,
 		}
 }
 
-/* Of units that begin with the number of their first byte, as all members' do. */
-struct unit {
-	uint32_t unit;
-};
-
+/* Units of 8 bytes or more begin with the number of their first byte, as all members' do; of shorter ones it is the sum. */
 static void combine(const void *left, void *right, uint32_t len, void *arg)
 {
-	const struct unit *unit = arg;
-	uint32_t i, at, other;
+	const unsigned char *from = left;
+	unsigned char *to = right;
+	uint32_t unit = *(const uint32_t *)arg, i, at, other;
 
-	SURE(len > 0 && len % unit->unit == 0);
-	if (unit->unit < 8) {
-		for (i = 0; i < len; i++)
-			((unsigned char *)right)[i] =
-				(unsigned char)(((const unsigned char *)left)[i] + ((unsigned char *)right)[i]);
-		return;
-	}
-	for (i = 0; i < len; i += unit->unit) {
-		memcpy(&at, (const unsigned char *)left + i, sizeof(at));
-		memcpy(&other, (unsigned char *)right + i, sizeof(other));
+	SURE(len > 0 && len % unit == 0);
+	for (i = 0; unit < 8 && i < len; i++)
+		to[i] = (unsigned char)(from[i] + to[i]);
+	for (i = 0; unit >= 8 && i < len; i += unit) {
+		memcpy(&at, from + i, sizeof(at));
+		memcpy(&other, to + i, sizeof(other));
 		SURE(at == other); /* the same unit of each, and not divided */
-		merge((const unsigned char *)left + i + 4, (unsigned char *)right + i + 4, unit->unit - 4, at + 4);
+		merge(from + i + 4, to + i + 4, unit - 4, at + 4);
 	}
 }
 
@@ -83,13 +76,12 @@ static void fill_units(unsigned char *data, uint32_t len, uint32_t unit, uint32_
 static void expect_merged(const struct crowd *c, const unsigned char *got, uint32_t len, uint32_t unit, uint32_t round)
 {
 	unsigned char *left = malloc(len), *right = malloc(len), *swap;
-	struct unit what = {unit};
 	uint32_t i;
 
 	fill_units(left, len, unit, round * MAX);
 	for (i = 1; i < c->n; i++) {
 		fill_units(right, len, unit, round * MAX + i);
-		combine(left, right, len, &what);
+		combine(left, right, len, &unit);
 		swap = left;
 		left = right;
 		right = swap;
@@ -104,13 +96,12 @@ static void reduce(const struct crowd *c, uint32_t len, uint32_t unit, uint32_t 
 	unsigned char *part = malloc(len + 1), *result = malloc(len + 1);
 	bool in_place = (round + c->me) % 3 == 0;
 	unsigned char *to = in_place ? part : result;
-	struct unit what = {unit};
 
 	memset(part, 0xee, len + 1);
 	memset(result, 0xee, len + 1);
 	fill_units(part, len, unit, round * MAX + c->me);
-	OK(glex_group_allreduce_long(group, part, to, len, unit, combine, &what));
-	RETURNS(glex_group_allreduce_long(group, part, result, len, unit, combine, &what), GLEX_BUSY);
+	OK(glex_group_allreduce_long(group, part, to, len, unit, combine, &unit));
+	RETURNS(glex_group_allreduce_long(group, part, result, len, unit, combine, &unit), GLEX_BUSY);
 	RETURNS(glex_group_barrier(group), GLEX_BUSY);
 	OK(c->tests ? wait_or_test(true) : glex_group_wait(group, WAIT_MS));
 	expect_merged(c, to, len, unit, round);
@@ -169,11 +160,11 @@ static void refused_member(int fd, void *arg)
 {
 	const struct crowd *c = arg;
 	unsigned char byte[1] = {0};
-	struct unit what = {1};
+	uint32_t unit = 1;
 
 	meet_all(fd, c);
 	make_stage(c, GLEX_ACCESS_ERR);
-	RETURNS(glex_group_allreduce_long(group, byte, byte, 1, 1, combine, &what), GLEX_NOT_IMPLEMENTED);
+	RETURNS(glex_group_allreduce_long(group, byte, byte, 1, 1, combine, &unit), GLEX_NOT_IMPLEMENTED);
 	take_part(c);
 	close_group();
 }
@@ -200,28 +191,28 @@ START_TEST(stage__wrong_arguments__invalid)
 	struct crowd c = {.n = 1, .shape = GLEX_GROUP_DIRECT};
 	unsigned char part[64] = {1}, to[64];
 	struct glex_group_card card;
-	struct unit what = {1};
+	uint32_t unit = 1;
 
 	open_group(&card, &c);
 	RETURNS(glex_group_stage(group, 64), GLEX_INVALID_PARAM); /* not joined */
 	RETURNS(glex_group_stage(NULL, 64), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(NULL, part, to, 64, 1, combine, &what), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce_long(NULL, part, to, 64, 1, combine, &unit), GLEX_INVALID_PARAM);
 	OK(glex_group_join(group, &card, 1, 0, GLEX_GROUP_DIRECT, 0));
-	RETURNS(glex_group_allreduce_long(group, part, to, 64, 1, combine, &what), GLEX_NOT_IMPLEMENTED);
+	RETURNS(glex_group_allreduce_long(group, part, to, 64, 1, combine, &unit), GLEX_NOT_IMPLEMENTED);
 	RETURNS(glex_group_stage(group, 0), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_stage(group, GLEX_GROUP_STAGE_MAX + 1), GLEX_INVALID_PARAM);
 	OK(glex_group_stage(group, 64));
 	OK(glex_group_wait(group, 0));
-	RETURNS(glex_group_allreduce_long(group, part, to, 0, 1, combine, &what), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(group, part, to, GLEX_GROUP_LONG_MAX + 1, 1, combine, &what),
+	RETURNS(glex_group_allreduce_long(group, part, to, 0, 1, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce_long(group, part, to, GLEX_GROUP_LONG_MAX + 1, 1, combine, &unit),
 		GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(group, NULL, to, 64, 1, combine, &what), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(group, part, NULL, 64, 1, combine, &what), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(group, part, to, 64, 1, NULL, &what), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(group, part, to, 64, 0, combine, &what), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(group, part, to, 64, 3, combine, &what), GLEX_INVALID_PARAM);
-	RETURNS(glex_group_allreduce_long(group, part, to, 130, 65, combine, &what), GLEX_INVALID_PARAM);
-	OK(glex_group_allreduce_long(group, part, to, 64, 1, combine, &what)); /* nothing of that has begun */
+	RETURNS(glex_group_allreduce_long(group, NULL, to, 64, 1, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce_long(group, part, NULL, 64, 1, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce_long(group, part, to, 64, 1, NULL, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce_long(group, part, to, 64, 0, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce_long(group, part, to, 64, 3, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allreduce_long(group, part, to, 130, 65, combine, &unit), GLEX_INVALID_PARAM);
+	OK(glex_group_allreduce_long(group, part, to, 64, 1, combine, &unit)); /* nothing of that has begun */
 	OK(glex_group_wait(group, 0));
 	ck_assert_int_eq(memcmp(part, to, 64), 0);
 	close_group();
@@ -251,7 +242,7 @@ static void other_member(int fd, void *arg)
 {
 	const struct crowd *c = arg;
 	unsigned char part[64] = {0};
-	struct unit what = {1};
+	uint32_t unit = 1;
 
 	meet_all(fd, c);
 	make_stage(c, GLEX_SUCCESS);
@@ -261,7 +252,7 @@ static void other_member(int fd, void *arg)
 		OK(glex_group_barrier(group));
 	else
 		OK(glex_group_allreduce_long(group, part, part, c->degree == 1 ? 56 : 64, c->degree == 2 ? 2 : 1,
-					     combine, &what));
+					     combine, &unit));
 	glex_group_wait(group, WAIT_MS);
 	close_group();
 }
@@ -270,7 +261,7 @@ START_TEST(allreduce_long__others_begin_something_else_or_die__learns_it)
 {
 	struct crowd c = {.n = _i % 2 ? 2 : 4, .degree = 1 + (uint32_t)_i / 2, .shape = GLEX_GROUP_DIRECT};
 	unsigned char part[64] = {0};
-	struct unit what = {1};
+	uint32_t unit = 1;
 	struct peer peer[MAX];
 	uint32_t i;
 
@@ -278,7 +269,7 @@ START_TEST(allreduce_long__others_begin_something_else_or_die__learns_it)
 	make_stage(&c, GLEX_SUCCESS);
 	if (c.degree == 4)
 		peer_kill(&peer[1]);
-	OK(glex_group_allreduce_long(group, part, part, 64, 1, combine, &what));
+	OK(glex_group_allreduce_long(group, part, part, 64, 1, combine, &unit));
 	RETURNS(glex_group_wait(group, WAIT_MS), GLEX_SYS_ERR);
 	for (i = c.degree == 4 ? 2 : 1; i < c.n; i++)
 		peer_join(&peer[i]);

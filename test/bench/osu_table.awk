@@ -82,10 +82,13 @@ function print_test(test,   i, w)
 }
 
 # A row of print_added: 8 bytes over MPI by way, and what they lie on
-function print_added_row(way, beneath,   alone, over) {
-	if (!known(way, "latency", 8))
-		return
+function print_added_row(way, beneath,   alone, over)
+{
 	alone = value[beneath, "endpoint", 8]
+	if (!known(way, "latency", 8)) {
+		printf "%-13s %-13s %9.3f %9s %9s %9s\n", way, beneath, alone, "-", "-", "-"
+		return
+	}
 	over = value[way, "latency", 8]
 	printf "%-13s %-13s %9.3f %9.3f %9.3f %9.2f\n", way, beneath, alone, over, over - alone, over / alone
 }

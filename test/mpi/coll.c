@@ -257,7 +257,6 @@ static void all_own(MPI_Comm comm)
 		try_own(comm, counts[seed % 6], seed + seed / 6);
 }
 
-/* len bytes, as they are, or every other one of twice as many; the type differs from rank to rank. */
 /* About what one part, a stage, and a piece of that hold. */
 static void all_long(MPI_Comm comm)
 {
@@ -268,6 +267,7 @@ static void all_long(MPI_Comm comm)
 		try_own(comm, counts[seed % 11], seed + 3);
 }
 
+/* len bytes, as they are, or every other one of twice as many; the type differs from rank to rank. */
 static void try_bcast(MPI_Comm comm, int root, int len, unsigned seed)
 {
 	unsigned char buf[2048];

@@ -25,9 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN 64u /* of slots */
-#define WHOLE (48u << 10)
+#define ALIGN 64u	  /* of slots */
+#define WHOLE (48u << 10) /* bytes of all operands that each combines: it takes no longer than a second barrier */
 
+/* TRY, OPERANDS and RESULTS send something; the one behind each waits until all have. */
 enum step { CARDS, TRY, TRIED, AGREE, OPERANDS, MEET, RESULTS, MEET_AGAIN, OVER };
 
 /* What others know of a stage. */
@@ -139,7 +140,10 @@ EMU_TOGETHER static glex_ret_t begin_meeting(struct glex_group *group)
 	return glex_group_allreduce_by(group, &own->word, &own->word, sizeof(own->word), compare, NULL);
 }
 
-/* To all others.  An error else than these two is that of one PUT: its member has died, which the barrier learns. */
+/*
+ * To all others, and then it waits for them.  An error else than these two is that of one PUT: its member has died, which
+ * the barrier learns.
+ */
 EMU_TOGETHER static glex_ret_t send_all(struct glex_group *group)
 {
 	struct own *own = own_of(group);
@@ -154,7 +158,9 @@ EMU_TOGETHER static glex_ret_t send_all(struct glex_group *group)
 		own->well.uint32_s.data &= ret == GLEX_SUCCESS;
 	}
 	group->what = GLEXI_NOTHING;
-	return own->step == OPERANDS ? begin_meeting(group) : glex_group_barrier(group);
+	ret = own->step == OPERANDS ? begin_meeting(group) : glex_group_barrier(group);
+	own->step += ret == GLEX_SUCCESS;
+	return ret;
 }
 
 /* A phase: I1. */
@@ -304,7 +310,7 @@ static glex_ret_t begin_agreeing(struct glex_group *group)
 
 /* ---- step by step ------------------------------------------------------------------ */
 
-/* What follows the step that has ended. */
+/* What follows the step that was waited for. */
 EMU_TOGETHER static glex_ret_t go_on(struct glex_group *group)
 {
 	struct own *own = own_of(group);
@@ -329,8 +335,7 @@ EMU_TOGETHER static glex_ret_t go_on(struct glex_group *group)
 		collect(group);
 		end_part(group);
 		break;
-	default: /* what was to be sent is, and the barrier has begun */
-		own->step++;
+	default: /* sends, or is over: nothing that has been waited for */
 		break;
 	}
 	return GLEX_SUCCESS;
@@ -345,7 +350,7 @@ EMU_TOGETHER static glex_ret_t stage_wait(struct glex_group *group, int32_t time
 		bool sends = own->step == TRY || own->step == OPERANDS || own->step == RESULTS;
 
 		ret = sends ? send_all(group) : glexi_group_wait_one(group, timeout);
-		if (ret == GLEX_SUCCESS)
+		if (ret == GLEX_SUCCESS && !sends)
 			ret = go_on(group);
 		if (ret == GLEX_NO_MP && sends && timeout)
 			sched_yield(); /* it clears by itself */
@@ -440,8 +445,6 @@ EMU_TOGETHER glex_ret_t glex_group_allreduce_long(glex_group_t group, const void
 	begin_part(group);
 	begin_longer(group, own, GLEX_SUCCESS);
 	ret = send_all(group);
-	if (ret == GLEX_SUCCESS)
-		own->step++;
 	group->is_broken |= ret == GLEX_SYS_ERR; /* half begun */
 	return ret == GLEX_NO_MP ? GLEX_SUCCESS : ret;
 }
