@@ -24,6 +24,9 @@
 #                     where the collective step of a fence begins and ends, the error of which it makes; one
 #                     that passes by targets which are lost; one without which nothing is sent to anybody
 #                     any more once something could not be sent
+#   src/ch3u_win_fns.c, src/mpidi_rma.c, src/ch3u_rma_ops.c, src/ch3u_rma_sync.c <- a line where windows
+#                     are made, where their memory comes from, where they and it go, where MPI_Put and
+#                     MPI_Get begin and where MPI_Win_flush waits, which asks glue/glex_window.c
 #   include/mpidrma.h <- a line that tells glue/glex_origin.c of requests for what is read
 #   src/mpid_probe.c, src/mpid_mprobe.c <- a line where they wait, which asks glue/glex_lost.c
 #                     whether there is anybody left to wait for
@@ -83,6 +86,20 @@ expects='__attribute__((weak)) void MPIDI_GLEX_expects(MPIR_Win *, MPIDI_RMA_Tar
 not_busy='fn_reentrance_check = FALSE; /* nor is it after an error */'
 in_use='(*win_ptr)->current_target_lock_data_bytes != 0 || (*win_ptr)->sync_request_cnt != 0) {'
 left='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted && MPIDI_GLEX_deserted(*win_ptr)) break;'
+gathers='mpi_errno = MPIDI_CH3U_Win_fns.gather_info('
+created='__attribute__((weak)) int MPIDI_GLEX_window(MPIR_Win *, void *, MPI_Aint); if (mpi_errno == MPI_SUCCESS && MPIDI_GLEX_window) mpi_errno = MPIDI_GLEX_window(*win_ptr, base, size);'
+allocated='__attribute__((weak)) int MPIDI_GLEX_window(MPIR_Win *, void *, MPI_Aint); if (mpi_errno == MPI_SUCCESS && MPIDI_GLEX_window) mpi_errno = MPIDI_GLEX_window(*win_ptr, *base_pp, size);'
+allocates='MPIR_CHKPMEM_MALLOC(*base_pp,'
+from_glex='__attribute__((weak)) void *MPIDI_GLEX_window_memory(MPI_Aint); if (MPIDI_GLEX_window_memory && (*base_pp = MPIDI_GLEX_window_memory(size))) {} else'
+frees='MPL_free((*win_ptr)->base);'
+to_glex='__attribute__((weak)) int MPIDI_GLEX_window_free(void *); if (MPIDI_GLEX_window_free && MPIDI_GLEX_window_free((*win_ptr)->base)) {} else'
+have_met='if (MPIDI_CH3U_Win_hooks.win_free != NULL) {'
+over='__attribute__((weak)) void MPIDI_GLEX_window_over(MPIR_Win *); if (MPIDI_GLEX_window_over) MPIDI_GLEX_window_over(*win_ptr);'
+makes_op='MPIDI_RMA_Op_t *op_ptr = NULL;'
+puts='__attribute__((weak)) int MPIDI_GLEX_put(const void *, MPI_Aint, MPI_Datatype, int, MPI_Aint, MPI_Aint, MPI_Datatype, MPIR_Win *, MPIR_Request *); if (MPIDI_GLEX_put && MPIDI_GLEX_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win_ptr, ureq)) goto fn_exit;'
+gets='__attribute__((weak)) int MPIDI_GLEX_get(void *, MPI_Aint, MPI_Datatype, int, MPI_Aint, MPI_Aint, MPI_Datatype, MPIR_Win *, MPIR_Request *); if (MPIDI_GLEX_get && MPIDI_GLEX_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win_ptr, ureq)) goto fn_exit;'
+flushes='if (target->sync.sync_flag < MPIDI_RMA_SYNC_FLUSH) {'
+flushed='__attribute__((weak)) int MPIDI_GLEX_flushed(const MPIR_Win *, const MPIDI_RMA_Target_t *); if (MPIDI_GLEX_flushed && MPIDI_GLEX_flushed(win_ptr, target)) goto finish_flush;'
 waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
 wait_there='__attribute__((weak)) int MPIDI_GLEX_wait(MPIR_Request *); if (MPIDI_GLEX_wait) { mpi_errno = MPIDI_GLEX_wait(request_ptr); MPIR_ERR_CHECK(mpi_errno); }'
 wait_here='mpi_errno = MPID_Wait(request_ptr'
@@ -416,6 +433,25 @@ mend_origins()
 	fi
 }
 
+# Windows that the NIC reaches: without all of these lines there are none.
+hook_windows()
+{
+	if [ ! -f "$win_fns_c" ] || [ ! -f "$rma_ops_c" ] || [ ! -f "$win_c" ] ||
+		[ "$(grep -cF "$gathers" "$win_fns_c")" != 3 ] || [ "$(grep -cF "$allocates" "$win_fns_c")" != 1 ] ||
+		[ "$(grep -cF "$frees" "$win_c")" != 1 ] || [ "$(grep -cF "$have_met" "$win_c")" != 1 ] ||
+		! grep -qF "$makes_op" "$rma_ops_c"; then
+		return
+	fi
+	insert after "$gathers" "$created" "$win_fns_c" MPIDI_CH3U_Win_create
+	insert after "$gathers" "$allocated" "$win_fns_c" MPIDI_CH3U_Win_allocate_no_shm
+	insert before "$allocates" "$from_glex" "$win_fns_c"
+	insert before "$frees" "$to_glex" "$win_c"
+	insert before "$have_met" "$over" "$win_c"
+	insert before "$makes_op" "$puts" "$rma_ops_c" MPIDI_CH3I_Put
+	insert before "$makes_op" "$gets" "$rma_ops_c" MPIDI_CH3I_Get
+	insert before "$flushes" "$flushed" "$rma_sync_c" MPID_Win_flush
+}
+
 # A text longer than the caller's room is written past its end, and errors of dead ranks have long ones.
 mend_error_text()
 {
@@ -513,7 +549,11 @@ take_out()
 	for line in "$(failed)" "$not_begun"; do
 		[ ! -f "$sched_c" ] || take_out_of "$sched_c" "$line"
 	done
-	[ ! -f "$win_c" ] || take_out_of "$win_c" "$left"
+	for line in "$left" "$to_glex" "$over"; do
+		[ ! -f "$win_c" ] || take_out_of "$win_c" "$line"
+	done
+	[ ! -f "$win_fns_c" ] || take_out_of "$win_fns_c" "$from_glex"
+	[ ! -f "$rma_ops_c" ] || take_out_of "$rma_ops_c" "$puts"
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	[ ! -f "$wait_c" ] || take_out_of "$wait_c" "$wait_there"
@@ -522,7 +562,7 @@ take_out()
 	take_out_of "$recvq_c" "$queue"
 	take_out_of "$request_c" "$one_piece"
 	take_out_of "$request_c" "$all_of_it"
-	for line in "$start_over" "$exposed" "$deserted" "$asks" "$meets" "$met"; do
+	for line in "$start_over" "$flushed" "$exposed" "$deserted" "$asks" "$meets" "$met"; do
 		[ ! -f "$rma_sync_c" ] || take_out_of "$rma_sync_c" "$line"
 	done
 	for line in "$asks" "$passed_by" "$not_busy"; do
@@ -600,6 +640,8 @@ pmiserv_all=$(find "$(dirname "$pmiserv_c")" -name 'pmiserv_*.c' 2>/dev/null || 
 launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
 [ -f "$launch_c" ] || launch_c=$mpich/src/pm/hydra/lib/utils/launch.c # MPICH 4.1
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
+win_fns_c=$mpich/src/mpid/ch3/src/ch3u_win_fns.c
+rma_ops_c=$mpich/src/mpid/ch3/src/ch3u_rma_ops.c
 send_c=$mpich/src/mpid/ch3/src/mpid_send.c
 isend_c=$mpich/src/mpid/ch3/src/mpid_isend.c
 wait_c=$mpich/src/mpi/request/request_impl.c
@@ -631,6 +673,7 @@ mend_probes
 mend_late_news
 mend_windows
 mend_origins
+hook_windows
 mend_truncation
 mend_fence
 mend_launcher

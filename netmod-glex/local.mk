@@ -15,7 +15,8 @@ netmod_glex_channel_libglexch_la_SOURCES = \
 	netmod-glex/channel/lend.c \
 	netmod-glex/channel/rndv.c \
 	netmod-glex/channel/seq.c \
-	netmod-glex/channel/sr.c
+	netmod-glex/channel/sr.c \
+	netmod-glex/channel/window.c
 
 EXTRA_DIST += \
 	netmod-glex/README.md \
@@ -46,6 +47,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_target.c \
 	netmod-glex/glue/glex_tree.c \
 	netmod-glex/glue/glex_vc.c \
+	netmod-glex/glue/glex_window.c \
 	netmod-glex/install-into.sh
 
 # This test brings a network of its own in place of libglex.
@@ -68,6 +70,11 @@ TESTS += test/unit/test_channel_copy
 test_unit_test_channel_copy_SOURCES = test/unit/test_channel_copy.c test/unit/unit.h
 test_unit_test_channel_copy_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_unit_test_channel_copy_LDADD = $(CHECK_LIBS)
+check_PROGRAMS += test/unit/test_channel_window
+TESTS += test/unit/test_channel_window
+test_unit_test_channel_window_SOURCES = test/unit/test_channel_window.c $(glex_channel_kit)
+test_unit_test_channel_window_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_unit_test_channel_window_LDADD = netmod-glex/channel/libglexch.la $(CHECK_LIBS)
 check_PROGRAMS += test/unit/test_channel_get
 TESTS += test/unit/test_channel_get
 test_unit_test_channel_get_SOURCES = test/unit/test_channel_get.c $(glex_channel_kit)

@@ -77,6 +77,12 @@ glex_ret_t glex_free(glex_device_handle_t dev, void *addr);
  */
 enum { GLEX_MEM_ATOMIC = 128 };
 
+/*
+ * Another: as with GLEX_MEM_ATOMIC every byte is reached by a mapping, or GLEX_SYS_ERR says that it
+ * cannot be.  For a caller who goes on without, then: the log says why at level info.
+ */
+enum { GLEX_MEM_MAPPED = 256 };
+
 enum glex_atomic_op {
 	GLEX_ATOMIC_ADD,
 	GLEX_ATOMIC_AND,
@@ -173,7 +179,8 @@ struct glex_put_way {
 	const uint32_t *lost;  /* *lost, which is 0, while the network is, */
 	const uint8_t *alone;  /* and *alone, which is not 0, while no other thread can use the endpoint */
 	uint64_t *counters[2]; /* that this endpoint alone counts in */
-	uint32_t atomic;       /* not 0: the region was registered for glex_atomic */
+	uint32_t atomic;       /* not 0: the region was registered for glex_atomic, */
+	uint32_t readable;     /* or for GETs */
 };
 
 /*
@@ -190,7 +197,7 @@ void glex_put_way_close(struct glex_put_way *way);
 /* What glex_put_place does where the way has not been found yet, or has changed: looks for it.  It counts nothing. */
 void *glex_put_way_find(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len);
 
-/* What both of those below look at: whether it is as the way shows. */
+/* What all of those below look at: whether it is as the way shows. */
 static inline int glex_put_way_is_open(const struct glex_put_way *way, uint32_t rmt_offset, uint32_t len)
 {
 	/* First whether there is nobody else: another thread may be changing what the way shows. */
@@ -240,6 +247,18 @@ static inline void *glex_atomic_place(struct glex_put_way *way, uint32_t rmt_off
 	if (!glex_put_way_is_open(way, rmt_offset, width) && !glex_put_way_find(way, rmt_offset, width))
 		return NULL;
 	return way->atomic && ((uintptr_t)way->base + rmt_offset) % width == 0 ? way->base + rmt_offset : NULL;
+}
+
+/*
+ * The same for glex_fetch: where the bytes are that a caller loads himself, until he calls anything of this library.  By
+ * one thread at a time; it is counted nowhere.
+ * NULL: use glex_fetch, for whatever reason: as of glex_put_place, or the region was not registered to be read.
+ */
+static inline const void *glex_get_place(struct glex_put_way *way, uint32_t rmt_offset, uint32_t len)
+{
+	if (!glex_put_way_is_open(way, rmt_offset, len) && !glex_put_way_find(way, rmt_offset, len))
+		return NULL;
+	return way->readable ? way->base + rmt_offset : NULL;
 }
 
 /* ---- being woken by a descriptor ------------------------------------------ */

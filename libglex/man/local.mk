@@ -82,6 +82,7 @@ glex_man_aliases = \
 	libglex/man/glex_fetch.3 \
 	libglex/man/glex_prefetch_at.3 \
 	libglex/man/glex_atomic_place.3 \
+	libglex/man/glex_get_place.3 \
 	libglex/man/glex_put_place.3 \
 	libglex/man/glex_put_way_close.3 \
 	libglex/man/glex_put_way_find.3 \

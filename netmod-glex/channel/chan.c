@@ -308,20 +308,27 @@ static int glexch_is_gone(enum glex_err_req_status status)
 	       status == GLEX_ERR_STATUS_ATT || status == GLEX_ERR_STATUS_MMT;
 }
 
-/* Requests that came to nothing: their peers are lost, or at least their private memory. */
-static void glexch_poll_errors(struct glexch *ch)
+/*
+ * Requests that came to nothing: their peers are lost, or at least their private memory.  window: a region of one; how
+ * many are of it is returned.
+ */
+int glexch_poll_errors(struct glexch *ch, uint64_t window)
 {
 	struct glex_err_req errs[16];
 	uint32_t i, num = 16;
+	int of_it = 0;
 
 	if (ch->depth > 1 || glex_poll_error_req(ch->ep, &num, errs) != GLEX_SUCCESS || !num)
-		return;
+		return 0;
 	glexch_read_last_words(ch);
 	for (i = 0; i < num && i < 16; i++) {
 		glex_ep_addr_t addr = ch->addr;
 
 		addr.s.nic_id = errs[i].rmt_nic_id;
 		addr.s.ep_num = (uint16_t)errs[i].rmt_ep_num;
+		of_it += window && errs[i].data0 == window;
+		if (window && errs[i].data0 == window && errs[i].status == GLEX_ERR_STATUS_PCIE_READ)
+			continue;
 		if ((errs[i].op == GLEX_ERR_OP_RDMA_GET || errs[i].op == GLEX_ERR_OP_RDMA_PUT) &&
 		    errs[i].status == GLEX_ERR_STATUS_PCIE_READ &&
 		    (glexch_rndv_no_access(ch, addr, &errs[i]) || glexch_lend_no_access(ch, addr, &errs[i])))
@@ -329,6 +336,7 @@ static void glexch_poll_errors(struct glexch *ch)
 		glexch_conn_fail_peer(ch, addr, glexch_is_gone(errs[i].status),
 				      glex_error_req_status_str(errs[i].status));
 	}
+	return of_it;
 }
 
 int glexch_crowded(const struct glexch *ch)
@@ -411,7 +419,7 @@ static __attribute__((noinline)) int glexch_round(struct glexch *ch, struct glex
 	if (ch->runq.head || ch->gets || ch->wants || ch->unbound || ch->lend_todo)
 		glexch_rest(ch);
 	if (!(++ch->tick & GLEXCH_TICK_MASK)) {
-		glexch_poll_errors(ch);
+		glexch_poll_errors(ch, 0);
 		glexch_poll_dead(ch);
 		glexch_conn_tend(ch);
 	}

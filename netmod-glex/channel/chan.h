@@ -425,4 +425,34 @@ struct glexch_get *glexch_get_part(struct glexch_conn *conn, void *buf, uint64_t
 struct glexch_get *glexch_put(struct glexch_conn *conn, void *buf, uint64_t len, const struct glexch_region *region,
 			      glexch_get_fn done, void *arg);
 
+/* ---- windows ------------------------------------------------------------- */
+
+/* Memory that peers reach without asking: what they must know of it, all zeros if it is none.  Its bytes are sent. */
+struct glexch_window {
+	uint64_t ep;
+	uint64_t handle;
+	uint32_t key;
+	uint32_t len;		  /* 0: they have to ask */
+	struct glex_put_way *way; /* of who has reached it */
+};
+
+/*
+ * Lets peers reach len bytes at mem until glexch_window_close.  window->len is 0 if that cannot be: longer than 4 GiB
+ * less one byte, memory that cannot be mapped (glex_register_mem(3), GLEX_MEM_MAPPED), or no room in the memory table.
+ */
+void glexch_window_open(struct glexch *ch, void *mem, uint64_t len, struct glexch_window *window);
+void glexch_window_close(struct glexch *ch, struct glexch_window *window);
+
+/* What was kept of a peer's. */
+void glexch_window_forget(struct glexch_window *peer);
+
+/*
+ * PUTs len bytes of buf, or GETs them, at least 1, to or from byte offset of a peer's window.  1: they are there, and
+ * buf is the caller's again; what is sent to anybody later comes later.  0: nothing has happened, and it has to
+ * be sent in another way: the peer's window, or this endpoint, does not have it, or the peer is lost.
+ * A GET may pass PUTs before it, as loads pass stores: who minds has a barrier between.
+ */
+int glexch_window_put(struct glexch *ch, struct glexch_window *peer, uint64_t offset, const void *buf, uint64_t len);
+int glexch_window_get(struct glexch *ch, struct glexch_window *peer, uint64_t offset, void *buf, uint64_t len);
+
 #endif /* GLEXCH_CHAN_H */

@@ -462,6 +462,7 @@ struct glexch {
 	uint32_t next_stream;
 	uint32_t exposed;     /* regions exposed now */
 	uint32_t exposed_max; /* without being asked for; twice as many in all */
+	uint32_t windows;     /* regions that peers reach unasked */
 	struct glexch_conn **hash;
 	uint32_t hash_mask;
 	uint32_t conns;
@@ -726,6 +727,7 @@ void glexch_lend_recalled(struct glexch *ch, uint32_t index, uint64_t cookie_0);
 void glexch_lend_answered(struct glexch *ch, uint64_t handle, uint64_t cookie_1);
 void glexch_lend_place(struct glexch *ch, uint64_t handle, uint64_t cookie_1);
 void glexch_lend_was_put(struct glexch *ch, uint64_t cookie_0, uint64_t cookie_1);
+int glexch_poll_errors(struct glexch *ch, uint64_t window);
 int glexch_lend_no_access(struct glexch *ch, glex_ep_addr_t addr, const struct glex_err_req *err);
 void glexch_lend_run(struct glexch *ch);
 void glexch_lend_drop(struct glexch_conn *conn, int tell);

@@ -16,6 +16,7 @@
 #include "er_open.c"
 #include "rndv.c"
 #include "lend.c"
+#include "window.c"
 
 #include "glex_init.c"
 #include "glex_vc.c"
@@ -24,6 +25,7 @@
 #include "glex_lost.c"
 #include "glex_origin.c"
 #include "glex_target.c"
+#include "glex_window.c"
 #include "glex_same.c"
 #include "glex_send.c"
 #include "glex_lend.c"

@@ -55,6 +55,10 @@ struct MPID_nem_glex_stats {
 	uint64_t rndv_bytes;
 	uint64_t lent[GLEXCH_SIZES]; /* one-sided data that peers fetched */
 	uint64_t lent_bytes;
+	uint64_t put[GLEXCH_SIZES]; /* one-sided operations that were over with the call */
+	uint64_t put_bytes;
+	uint64_t got[GLEXCH_SIZES];
+	uint64_t got_bytes;
 	uint64_t near[GLEXCH_SIZES]; /* messages that they fetched without being asked for them */
 	uint64_t near_bytes;
 	uint64_t packed;     /* of them, not contiguous at the sender */
@@ -116,6 +120,10 @@ struct MPID_nem_glex {
 	int error;   /* I3 */
 	intptr_t eager_max;
 	size_t lend_above;			   /* longer one-sided data is fetched: glex_lend.c */
+	uint32_t rma_done;			   /* operations that went so */
+	int rma_put;				   /* one of them, since the last get */
+	int rma_direct;				   /* windows are reached at once: glex_window.c */
+	uint64_t rma_adopt;			   /* so long ones of the program's memory too */
 	size_t near_above;			   /* longer messages are, if their buffers are near */
 	size_t part_above;			   /* and shorter ones down to this: there, I4 */
 	int zero_copy;				   /* else long messages are streamed when they are asked for */
@@ -322,6 +330,10 @@ void MPID_nem_glex_end_meetings(void);
 void MPID_nem_glex_exposed_forget(void);
 int MPID_nem_glex_half_written(MPIR_Request *req);
 void MPID_nem_glex_unqueue_locks(MPIDI_VC_t *vc);
+
+/* ---- glex_window.c ------------------------------------------------------- */
+
+void MPID_nem_glex_windows_forget(void);
 
 /* ---- glex_dead.c --------------------------------------------------------- */
 

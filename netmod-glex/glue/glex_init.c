@@ -113,6 +113,8 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	MPID_nem_glex.zero_copy = (int)MPID_nem_glex_setting("GLEX_USE_ZC_RNDV", 1);
 	MPID_nem_glex.lend_above =
 		MPID_nem_glex.zero_copy ? MPID_nem_glex_setting("GLEX_MPI_RMA_COPY_MAX", INT32_MAX) : SIZE_MAX;
+	MPID_nem_glex.rma_direct = (int)MPID_nem_glex_setting("GLEX_MPI_RMA_DIRECT", 1);
+	glex_config_uint("GLEX_MPI_RMA_ADOPT", &MPID_nem_glex.rma_adopt);
 	MPID_nem_glex.near_above =
 		MPID_nem_glex.zero_copy ? MPID_nem_glex_setting("GLEX_MPI_COPY_MAX", INT32_MAX) : SIZE_MAX;
 	MPID_nem_glex.part_above = MPID_nem_glex.near_above / 2;
@@ -234,6 +236,7 @@ int MPID_nem_glex_finalize(void)
 	MPID_nem_glex_stats_print();
 	MPID_nem_glex_await_nothing();
 	MPID_nem_glex_exposed_forget();
+	MPID_nem_glex_windows_forget();
 	MPID_nem_glex_pool_finalize();
 	glexch_close(MPID_nem_glex.ch);
 	MPL_free(MPID_nem_glex.places);

@@ -70,4 +70,23 @@ static inline enum MPID_nem_glex_nearness MPID_nem_glex_nearness(const MPIR_Comm
 #endif
 }
 
+/* Of len bytes each, at their places in all. */
+static inline int MPID_nem_glex_allgather(void *all, int len, MPIR_Comm *comm)
+{
+	int mpi_errno;
+#ifdef MPIR_COLL_ATTR_HAS_ERR /* MPICH 5.0 */
+	mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, len, MPID_NEM_GLEX_BYTE, comm, 0);
+#elif MPICH_NUMVERSION >= 40200000
+	mpi_errno =
+		MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, len, MPID_NEM_GLEX_BYTE, comm, MPIR_ERR_NONE);
+#else
+	MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+	mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, len, MPID_NEM_GLEX_BYTE, comm, &errflag);
+	if (mpi_errno == MPI_SUCCESS && errflag != MPIR_ERR_NONE)
+		MPIR_ERR_SET(mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+#endif
+	return mpi_errno;
+}
+
 #endif /* MPID_NEM_GLEX_RELEASE_H */

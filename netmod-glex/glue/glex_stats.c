@@ -74,6 +74,8 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 	MPID_nem_glex_row(text, "rendezvous", mpi->rndv, mpi->rndv_bytes);
 	MPID_nem_glex_row(text, "messages, lent", mpi->near, mpi->near_bytes);
 	MPID_nem_glex_row(text, "one-sided, lent", mpi->lent, mpi->lent_bytes);
+	MPID_nem_glex_row(text, "one-sided, put", mpi->put, mpi->put_bytes);
+	MPID_nem_glex_row(text, "one-sided, got", mpi->got, mpi->got_bytes);
 	for (way = 0; way < GLEXCH_WAYS; way++)
 		MPID_nem_glex_row(text, ways[way], st->sent[way], st->bytes[way]);
 	MPID_nem_glex_say(text,
@@ -145,6 +147,10 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_rendezvous_bytes", OF_MPI(rndv_bytes), "their bytes"},
 	{"glex_lent", SUM_OF_MPI(lent), "one-sided operations whose data was fetched by the peer"},
 	{"glex_lent_bytes", OF_MPI(lent_bytes), "their bytes"},
+	{"glex_rma_puts", SUM_OF_MPI(put), "MPI_Put and its like that were over with the call"},
+	{"glex_rma_put_bytes", OF_MPI(put_bytes), "their bytes"},
+	{"glex_rma_gets", SUM_OF_MPI(got), "MPI_Get and its like that were over with the call"},
+	{"glex_rma_get_bytes", OF_MPI(got_bytes), "their bytes"},
 	{"glex_near", SUM_OF_MPI(near), "messages whose data was fetched by the peer, whether it was asked for or not"},
 	{"glex_near_bytes", OF_MPI(near_bytes), "their bytes"},
 	{"glex_rendezvous_packed", OF_MPI(packed), "rendezvous whose data had to be packed"},
@@ -195,6 +201,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_packets_by_size", BY_SIZE_OF_MPI(eager), "MPI packets sent" CLASSES},
 	{"glex_rendezvous_by_size", BY_SIZE_OF_MPI(rndv), "messages sent by rendezvous" CLASSES},
 	{"glex_lent_by_size", BY_SIZE_OF_MPI(lent), "one-sided operations whose data was fetched by the peer" CLASSES},
+	{"glex_rma_puts_by_size", BY_SIZE_OF_MPI(put), "MPI_Put and its like that were over with the call" CLASSES},
+	{"glex_rma_gets_by_size", BY_SIZE_OF_MPI(got), "MPI_Get and its like that were over with the call" CLASSES},
 	{"glex_near_by_size", BY_SIZE_OF_MPI(near),
 	 "messages whose data was fetched by the peer, whether it was asked for or not" CLASSES},
 	{"glex_sr_mps_by_size", BY_SIZE_OF_CHANNEL(sent[GLEXCH_WAY_SR_MP]), "mini-packets with data" CLASSES},

@@ -94,6 +94,11 @@ static unsigned char *memory_of(enum memory kind, glex_device_handle_t dev)
 	return base;
 }
 
+static uint32_t length_of(enum memory kind)
+{
+	return kind == SMALL_HEAP ? 64 : (uint32_t)LEN;
+}
+
 /* Words of the region: counted up by everybody; tickets; counted up by compare and swap. */
 enum { COUNT = 8, TICKET = 16, SWAPPED = 24 };
 
@@ -184,7 +189,7 @@ START_TEST(atomic__owner_and_peers_at_once__counters_add_up)
 		owners[i].base = base;
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, count_with_them, &owners[i]), 0);
 	}
-	OK(glex_register_mem(side.ep, base, _i % MEMORIES == SMALL_HEAP ? 64 : LEN, RWA, &work.mh));
+	OK(glex_register_mem(side.ep, base, length_of((enum memory)(_i % MEMORIES)), RWA, &work.mh));
 	work.card = side.card;
 	for (int i = 0; i < PEERS; i++)
 		say(peers[i].fd, &work, sizeof(work));
@@ -298,6 +303,127 @@ START_TEST(atomic_place__not_registered_for_it__is_nowhere)
 	OK(glex_put_way_open(side.ep, side.card.addr, side.card.mh, side.card.key, &way));
 	ck_assert_ptr_nonnull(glex_put_place(way, 8, 8));
 	ck_assert_ptr_null(glex_atomic_place(way, 8, 8));
+	side_close(&side);
+}
+END_TEST
+
+/* A region that may be read, and one that may not. */
+START_TEST(get_place__by_rights__is_where_the_bytes_are)
+{
+	int32_t flags = _i ? GLEX_MEM_WRITE : GLEX_MEM_READ | GLEX_MEM_WRITE;
+	struct glex_imm_rdma_req req = {.len = 8};
+	uint64_t word = 0x1122334455667788;
+	struct glex_put_way *way;
+	glex_mem_handle_t mh;
+	struct side side;
+	void *base;
+
+	glex_single_threaded = 1; /* as above */
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	OK(glex_alloc(side.dev, LEN, &base));
+	OK(glex_register_mem(side.ep, base, LEN, flags | GLEX_MEM_MAPPED, &mh));
+	OK(glex_put_way_open(side.ep, side.card.addr, mh, side.card.key, &way));
+	ck_assert_ptr_null(glex_get_place(way, 0, 8)); /* nothing is known yet */
+	req.rmt_ep_addr = side.card.addr;
+	req.rmt_mh = mh;
+	req.rmt_key = side.card.key;
+	req.data = &word;
+	OK(glex_imm_rdma(side.ep, &req, NULL));
+	if (_i) {
+		ck_assert_ptr_null(glex_get_place(way, 0, 8));
+	} else {
+		ck_assert_mem_eq(glex_get_place(way, 0, 8), &word, 8);
+		ck_assert_ptr_nonnull(glex_get_place(way, LEN - 8, 8));
+		ck_assert_ptr_null(glex_get_place(way, LEN - 7, 8));
+		OK(glex_deregister_mem(side.ep, mh));
+		ck_assert_ptr_null(glex_get_place(way, 0, 8));
+	}
+	side_close(&side);
+}
+END_TEST
+
+/* ---- by a mapping or not at all ----------------------------------------------------------- */
+
+/* Puts a word at the end of regions, and says of each whether all of it is mapped here. */
+static void put_at_the_end(int fd, void *arg)
+{
+	uint32_t len = (uint32_t)(uintptr_t)arg;
+	struct work work;
+	struct side side;
+
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	while (hear(fd, &work, sizeof(work)), work.mh.v) {
+		struct glex_imm_rdma_req req = {
+			.rmt_ep_addr = work.card.addr,
+			.rmt_mh = work.mh,
+			.rmt_key = work.card.key,
+			.rmt_offset = len - 8,
+			.data = &work.card.key,
+			.len = 4,
+		};
+		struct glex_put_way *way;
+		uint32_t is_mapped;
+
+		glex_single_threaded = 1;
+		OK(glex_imm_rdma(side.ep, &req, NULL));
+		OK(glex_put_way_open(side.ep, work.card.addr, work.mh, work.card.key, &way));
+		is_mapped = glex_put_place(way, 0, len) != NULL;
+		glex_put_way_close(way);
+		say(fd, &is_mapped, sizeof(is_mapped));
+	}
+	side_close(&side);
+}
+
+static void atomic_is_refused(struct side *side, glex_mem_handle_t mh)
+{
+	struct glex_atomic_req req = request(&side->card, mh, GLEX_ATOMIC_ADD, 0, 8, 1);
+	struct glex_err_req error;
+	uint32_t n = 1;
+	uint64_t old;
+
+	ck_assert_int_eq(glex_atomic(side->ep, &req, &old), GLEX_ACCESS_ERR);
+	OK(glex_poll_error_req(side->ep, &n, &error));
+	ck_assert_uint_eq(n, 1);
+	ck_assert_int_eq(error.status, GLEX_ERR_STATUS_MMT);
+}
+
+/* Peers map all of what is registered so, whatever it was; and it is no more than that. */
+START_TEST(mapped__any_memory_that_can_be__is_mapped_by_peers)
+{
+	uint32_t is_mapped, len = length_of((enum memory)_i);
+	struct work work = {0};
+	struct side side;
+	struct peer peer;
+	unsigned char *base;
+
+	glex_single_threaded = 1;
+	peer = peer_start(put_at_the_end, (void *)(uintptr_t)length_of((enum memory)_i));
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	base = memory_of((enum memory)_i, side.dev);
+	OK(glex_register_mem(side.ep, base, len, GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_MAPPED, &work.mh));
+	work.card = side.card;
+	say(peer.fd, &work, sizeof(work));
+	hear(peer.fd, &is_mapped, sizeof(is_mapped));
+	ck_assert_uint_eq(is_mapped, 1);
+	ck_assert_mem_eq(base + len - 8, &side.card.key, 4);
+	atomic_is_refused(&side, work.mh);
+	work.mh.v = 0;
+	say(peer.fd, &work, sizeof(work));
+	peer_join(&peer);
+	side_close(&side);
+}
+END_TEST
+
+START_TEST(mapped__what_cannot_be__is_refused)
+{
+	unsigned char on_the_stack[64];
+	glex_mem_handle_t mh;
+	struct side side;
+
+	side_open(&side, GLEX_EP_TYPE_FAST, 0, false);
+	ck_assert_int_eq(glex_register_mem(side.ep, on_the_stack, sizeof(on_the_stack),
+					   GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_MAPPED, &mh),
+			 GLEX_SYS_ERR);
 	side_close(&side);
 }
 END_TEST
@@ -615,6 +741,9 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, atomic_place__peers_and_owner_at_once__counters_add_up, 0, 2);
 	tcase_add_test(tc, atomic_place__not_registered_for_it__is_nowhere);
+	tcase_add_loop_test(tc, get_place__by_rights__is_where_the_bytes_are, 0, 2);
+	tcase_add_loop_test(tc, mapped__any_memory_that_can_be__is_mapped_by_peers, 0, MEMORIES);
+	tcase_add_test(tc, mapped__what_cannot_be__is_refused);
 	tcase_add_loop_test(tc, atomic__owner_and_peers_at_once__counters_add_up, 0, 2 * MEMORIES);
 	tcase_add_test(tc, atomic__each_operation__gives_the_old_word_and_leaves_the_new);
 	tcase_add_test(tc, atomic__target_would_not_have_it__error_request_and_nothing_done);

@@ -39,6 +39,28 @@ static inline unsigned long long counted(const char *wanted)
 	return value;
 }
 
+static inline MPI_Group only(int rank)
+{
+	MPI_Group world, group;
+
+	MPI_Comm_group(MPI_COMM_WORLD, &world);
+	MPI_Group_incl(world, 1, &rank, &group);
+	MPI_Group_free(&world);
+	return group;
+}
+
+/* One rank is to write to our window, and we to another's. */
+static inline void pscw_begins(MPI_Win win, int from, int to)
+{
+	MPI_Group group = only(from);
+
+	MPI_Win_post(group, 0, win);
+	MPI_Group_free(&group);
+	group = only(to);
+	MPI_Win_start(group, 0, win);
+	MPI_Group_free(&group);
+}
+
 /* No descriptor is left to this process; or it has them back. */
 static inline void starve(int on)
 {

@@ -453,10 +453,15 @@ void *glex_put_way_find(struct glex_put_way *pub, uint32_t rmt_offset, uint32_t 
 {
 	const struct way *way = (const struct way *)pub;
 	struct endpoint *target = at(way->to);
+	uint8_t *place;
 
 	if (!fake.injects || !fake.direct || !target || target->key != way->key || !fake_random(4))
 		return NULL;
-	return region_at(target, way->mh, rmt_offset, len);
+	place = region_at(target, way->mh, rmt_offset, len);
+	if (place)
+		pub->base = place - rmt_offset;
+	pub->readable = 1;
+	return place;
 }
 
 /* For prefetches: any address will do. */

@@ -111,6 +111,8 @@ struct glexi_cfg {
 	uint64_t mpi_eager_max;
 	uint64_t mpi_copy_max;
 	uint64_t mpi_rma_copy_max;
+	uint64_t mpi_rma_adopt;
+	bool mpi_rma_direct;
 	uint64_t mpi_unexpected_max;
 	uint64_t mpi_pack_size;
 	uint64_t mpi_pack_chunks;

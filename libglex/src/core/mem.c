@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#define MEM_FLAGS (GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_IOMMU | GLEX_MEM_ATOMIC)
+#define MEM_FLAGS (GLEX_MEM_READ | GLEX_MEM_WRITE | GLEX_MEM_IOMMU | GLEX_MEM_ATOMIC | GLEX_MEM_MAPPED)
 
 glex_ret_t glex_register_mem(glex_ep_handle_t handle, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh)
 {

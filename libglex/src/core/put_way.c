@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * put_way.c - ways of immediate PUTs and atomic operations, which their callers look at themselves
- *             (glex_put_place, glex_atomic_place).
+ * put_way.c - ways of immediate PUTs, GETs and atomic operations, which their callers look at themselves
+ *             (glex_put_place, glex_get_place, glex_atomic_place).
  *
  * What a way shows it shows by plain pointers, so it is forgotten, by whoever holds the endpoint's lock, before what
  * they point to is unmapped.  Who stores along it holds no lock: he may if there is no other thread, which the way

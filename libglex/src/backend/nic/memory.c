@@ -10,8 +10,8 @@
  *                              mapped, if that is refused or it is used
  *                              often and GLEX_ADOPT allows it
  *
- * For atomic operations all of a region must be mapped: private memory is adopted
- * at once, or the region is refused.
+ * For atomic operations, and who asks for it, all of a region must be mapped: private
+ * memory is adopted at once, or the region is refused.
  *
  * A region that is made of several kinds goes by the object that covers most of
  * it, and the rest by attach.  Registering small private memory writes the
@@ -73,9 +73,14 @@ static bool is_adopted(const struct nic_vma *vma)
 /* A shared mapping of the program's or one that its memory was adopted into. */
 static bool is_shared(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
 {
-	return (region->len >= FILE_MIN || region->access & EMU_ACCESS_ATOMIC || is_refused(dev)) &&
-	       nic_file_look(dev, region->addr, region->len, vma) &&
+	return nic_file_look(dev, region->addr, region->len, vma) &&
 	       (is_adopted(vma) || glexi_cfg()->share_files != GLEXI_SHARE_NO);
+}
+
+/* The same, as far as it is worth asking. */
+static bool is_found_shared(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+{
+	return region->len >= FILE_MIN && is_shared(dev, region, vma);
 }
 
 static bool covers(const struct nic_vma *vma, const struct emu_region *region)
@@ -91,8 +96,8 @@ static bool is_part(const struct nic_vma *vma, uint64_t addr, uint64_t len)
 }
 
 /*
- * What no single object covers cannot be reached: attach is refused, or it is for
- * atomic operations.  Its pages are adopted, also those that it shares with other
+ * What no single object covers cannot be reached: attach is refused, or all of it
+ * is to be mapped.  Its pages are adopted, also those that it shares with other
  * data, into one piece.  True: *vma is the object that covers it, or most of it.
  */
 static bool adopt_all(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma, const char **why_p)
@@ -127,9 +132,9 @@ static bool choose_shared(struct nic_device *dev, const struct emu_region *regio
 
 	if (GLEXI_UNLIKELY(is_refused(dev)))
 		return adopt_refused(dev, region, vma);
-	shared = is_shared(dev, region, vma);
+	shared = is_found_shared(dev, region, vma);
 	if ((!shared || is_part(vma, region->addr, region->len)) && nic_mem_used(dev, region->addr, region->len))
-		shared = is_shared(dev, region, vma);
+		shared = is_found_shared(dev, region, vma);
 	return shared;
 }
 
@@ -154,13 +159,13 @@ static bool enter_shared(struct nic_device *dev, struct emu_region *region, cons
 	return entered;
 }
 
-/* ---- for atomic operations ------------------------------------------------------ */
+/* ---- by a mapping or not at all --------------------------------------------------- */
 
 _Static_assert(GLEX_MEM_ATOMIC == EMU_ACCESS_ATOMIC, "one flag for the program and the table");
 _Static_assert(GLEXI_MEM_KEPT == EMU_ACCESS_KEPT, "one flag for the layers above and the table");
 
 /* NULL: all of it lies in one object, or is made to; else why not. */
-static const char *open_to_atomics(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
+static const char *open_to_all(struct nic_device *dev, const struct emu_region *region, struct nic_vma *vma)
 {
 	const char *why;
 
@@ -171,9 +176,9 @@ static const char *open_to_atomics(struct nic_device *dev, const struct emu_regi
 	return vma->writable ? NULL : "it is not writable";
 }
 
-/* False: it cannot be operated on, which is logged, or *full: the table is. */
-static bool enter_for_atomics(struct nic_device *dev, void *addr, struct emu_region *region, uint64_t *handle,
-			      bool *full)
+/* False: it cannot be mapped, which is logged, or *full: the table is. */
+static bool enter_mapped(struct nic_device *dev, void *addr, struct emu_region *region, int32_t flag, uint64_t *handle,
+			 bool *full)
 {
 	const char *why;
 	struct nic_vma vma;
@@ -185,7 +190,7 @@ static bool enter_for_atomics(struct nic_device *dev, void *addr, struct emu_reg
 		if (!why)
 			return emu_mmt_register(dev->nic, region, handle);
 	} else {
-		why = open_to_atomics(dev, region, &vma);
+		why = open_to_all(dev, region, &vma);
 		if (!why) {
 			entered = enter_shared(dev, region, &vma, handle);
 			if (!entered || region->way == EMU_WAY_MAP)
@@ -195,8 +200,13 @@ static bool enter_for_atomics(struct nic_device *dev, void *addr, struct emu_reg
 		}
 	}
 	*full = false;
-	glexi_warn("%llu bytes at %#llx cannot be registered for atomic operations: %s; use memory of glex_alloc",
-		   (unsigned long long)region->len, (unsigned long long)region->addr, why);
+	if (flag & GLEX_MEM_MAPPED)
+		glexi_info("%llu bytes at %#llx cannot be mapped by peers: %s", (unsigned long long)region->len,
+			   (unsigned long long)region->addr, why);
+	else
+		glexi_warn(
+			"%llu bytes at %#llx cannot be registered for atomic operations: %s; use memory of glex_alloc",
+			(unsigned long long)region->len, (unsigned long long)region->addr, why);
 	return false;
 }
 
@@ -226,17 +236,18 @@ glex_ret_t nic_mem_register(struct glexi_ep *ep, void *addr, uint64_t len, int32
 		.way = EMU_WAY_ATTACH,
 		.kind = EMU_KIND_PRIVATE,
 	};
-	bool full = true;
+	bool full = true, is_trial = flag & (GLEXI_MEM_TRIAL | GLEX_MEM_MAPPED);
 
-	if (!nic_quota_take(nep, addr, len, flag & GLEXI_MEM_TRIAL))
+	if (!nic_quota_take(nep, addr, len, is_trial))
 		return GLEX_NO_MEM_RESOURCE;
-	if (GLEXI_UNLIKELY(flag & GLEX_MEM_ATOMIC) ? enter_for_atomics(dev, addr, &region, &mh->v, &full)
-						   : enter(dev, addr, &region, &mh->v))
+	if (GLEXI_UNLIKELY(flag & (GLEX_MEM_ATOMIC | GLEX_MEM_MAPPED))
+		    ? enter_mapped(dev, addr, &region, flag, &mh->v, &full)
+		    : enter(dev, addr, &region, &mh->v))
 		return GLEX_SUCCESS;
 	nic_quota_give(nep, region.addr, len);
 	if (!full)
 		return GLEX_SYS_ERR;
-	if (!(flag & GLEXI_MEM_TRIAL))
+	if (!is_trial)
 		glexi_warn_once(
 			dev->welcome.nic_id,
 			"registering %llu bytes failed (GLEX_NO_MEM_RESOURCE): the memory table of NIC %u is full, "

@@ -169,6 +169,7 @@ bool nic_find_put_way(struct glexi_ep *ep, struct glexi_put_way *way)
 	way->pub.counters[0] = (uint64_t *)(void *)&by->tx_imm_put;
 	way->pub.counters[1] = (uint64_t *)(void *)&by->by_map;
 	way->pub.atomic = known->access & GLEX_MEM_ATOMIC;
+	way->pub.readable = known->access & GLEX_MEM_READ;
 	return true;
 }
 
