@@ -26,7 +26,9 @@
 #                     any more once something could not be sent
 #   src/ch3u_win_fns.c, src/mpidi_rma.c, src/ch3u_rma_ops.c, src/ch3u_rma_sync.c <- a line where windows
 #                     are made, where their memory comes from, where they and it go, where MPI_Put and
-#                     MPI_Get begin and where MPI_Win_flush waits, which asks glue/glex_window.c
+#                     its like begin and where MPI_Win_flush waits, which asks glue/glex_window.c
+#   src/ch3u_handle_recv_req.c, src/ch3u_rma_pkthandler.c <- a line where a lock for shared memory is taken, or given
+#                     back, in the midst of what has to be atomic: the window has one, too
 #   include/mpidrma.h <- a line that tells glue/glex_origin.c of requests for what is read
 #   src/mpid_probe.c, src/mpid_mprobe.c <- a line where they wait, which asks glue/glex_lost.c
 #                     whether there is anybody left to wait for
@@ -98,6 +100,14 @@ over='__attribute__((weak)) void MPIDI_GLEX_window_over(MPIR_Win *); if (MPIDI_G
 makes_op='MPIDI_RMA_Op_t *op_ptr = NULL;'
 puts='__attribute__((weak)) int MPIDI_GLEX_put(const void *, MPI_Aint, MPI_Datatype, int, MPI_Aint, MPI_Aint, MPI_Datatype, MPIR_Win *, MPIR_Request *); if (MPIDI_GLEX_put && MPIDI_GLEX_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win_ptr, ureq)) goto fn_exit;'
 gets='__attribute__((weak)) int MPIDI_GLEX_get(void *, MPI_Aint, MPI_Datatype, int, MPI_Aint, MPI_Aint, MPI_Datatype, MPIR_Win *, MPIR_Request *); if (MPIDI_GLEX_get && MPIDI_GLEX_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win_ptr, ureq)) goto fn_exit;'
+accumulates='__attribute__((weak)) int MPIDI_GLEX_accumulate(const void *, MPI_Aint, MPI_Datatype, void *, MPI_Aint, MPI_Datatype, int, MPI_Aint, MPI_Aint, MPI_Datatype, MPI_Op, MPIR_Win *, MPIR_Request *, int *); if (MPIDI_GLEX_accumulate && MPIDI_GLEX_accumulate('
+sums="${accumulates}origin_addr, origin_count, origin_datatype, NULL, 0, MPI_DATATYPE_NULL, target_rank, target_disp, target_count, target_datatype, op, win_ptr, ureq, &mpi_errno)) goto fn_exit;"
+sums_and_gets="${accumulates}origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win_ptr, ureq, &mpi_errno)) goto fn_exit;"
+fetches="${accumulates}origin_addr, 1, datatype, result_addr, 1, datatype, target_rank, target_disp, 1, datatype, op, win_ptr, NULL, &mpi_errno)) goto fn_exit;"
+swaps='__attribute__((weak)) int MPIDI_GLEX_compare_and_swap(const void *, const void *, void *, MPI_Datatype, int, MPI_Aint, MPIR_Win *); if (MPIDI_GLEX_compare_and_swap && MPIDI_GLEX_compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win_ptr)) goto fn_exit;'
+holds='{ __attribute__((weak)) void MPIDI_GLEX_hold(MPIR_Win *); if (MPIDI_GLEX_hold) MPIDI_GLEX_hold(win_ptr); }'
+releases='{ __attribute__((weak)) void MPIDI_GLEX_release(MPIR_Win *); if (MPIDI_GLEX_release) MPIDI_GLEX_release(win_ptr); }'
+alone='__attribute__((weak)) void MPIDI_GLEX_hold(MPIR_Win *); __attribute__((weak)) void MPIDI_GLEX_release(MPIR_Win *); if (MPIDI_GLEX_hold) MPIDI_GLEX_hold(win_ptr); for (int glex_held = 1; glex_held; glex_held = 0, MPIDI_GLEX_release ? MPIDI_GLEX_release(win_ptr) : (void)0)'
 flushes='if (target->sync.sync_flag < MPIDI_RMA_SYNC_FLUSH) {'
 flushed='__attribute__((weak)) int MPIDI_GLEX_flushed(const MPIR_Win *, const MPIDI_RMA_Target_t *); if (MPIDI_GLEX_flushed && MPIDI_GLEX_flushed(win_ptr, target)) goto finish_flush;'
 waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
@@ -433,7 +443,8 @@ mend_origins()
 	fi
 }
 
-# Windows that the NIC reaches: without all of these lines there are none.
+# Windows that the NIC reaches: without all of these lines there are none.  What CH3 itself does in ours that has to be
+# atomic is where it has a lock for memory that is shared.
 hook_windows()
 {
 	if [ ! -f "$win_fns_c" ] || [ ! -f "$rma_ops_c" ] || [ ! -f "$win_c" ] ||
@@ -450,6 +461,32 @@ hook_windows()
 	insert before "$makes_op" "$puts" "$rma_ops_c" MPIDI_CH3I_Put
 	insert before "$makes_op" "$gets" "$rma_ops_c" MPIDI_CH3I_Get
 	insert before "$flushes" "$flushed" "$rma_sync_c" MPID_Win_flush
+	hold_windows "$recv_req_c" 8 && hold_windows "$rma_handler_c" 4 || return 0
+	for how in acc get_acc cas fop; do
+		insert before "mpi_errno = MPIDI_CH3I_Shm_${how}_op(" "$alone /* $how */" "$rma_ops_c"
+	done
+	insert before "$makes_op" "$sums" "$rma_ops_c" MPIDI_CH3I_Accumulate
+	insert before "$makes_op" "$sums_and_gets" "$rma_ops_c" MPIDI_CH3I_Get_accumulate
+	insert before "$makes_op" "$swaps" "$rma_ops_c" MPID_Compare_and_swap
+	insert before "$makes_op" "$fetches" "$rma_ops_c" MPID_Fetch_and_op
+}
+
+# hold_windows FILE N: where it takes a lock, N times, and where it gives it back.  False: it does not.
+hold_windows()
+{
+	! grep -qF "$holds" "$1" || return 0
+	[ -f "$1" ] && [ "$(grep -cF 'MPIDI_CH3I_SHM_MUTEX_LOCK(win_ptr)' "$1")" = "$2" ] || return 1
+	awk -v holds="$holds" -v releases="$releases" -v b="$begin" -v e="$end" '
+		/MPIDI_CH3I_SHM_MUTEX_(LOCK|UNLOCK)\(win_ptr\)/ {
+			printf "\n%s\n%s\n%s\n", b, /UNLOCK/ ? releases : holds, e
+		}
+		held { print kept; held = 0 }
+		/if \(win_ptr->shm_allocated == TRUE\)/ { kept = $0; held = 1; next }
+		{ print }
+		END { if (held) print kept }
+	' "$1" >"$1.glex-new"
+	mv "$1.glex-new" "$1"
+	changed=$((changed + 1))
 }
 
 # A text longer than the caller's room is written past its end, and errors of dead ranks have long ones.
@@ -554,6 +591,9 @@ take_out()
 	done
 	[ ! -f "$win_fns_c" ] || take_out_of "$win_fns_c" "$from_glex"
 	[ ! -f "$rma_ops_c" ] || take_out_of "$rma_ops_c" "$puts"
+	for f in "$recv_req_c" "$rma_handler_c"; do
+		[ ! -f "$f" ] || take_out_of "$f" "$holds"
+	done
 	take_out_of "$none_c" "$include"
 	take_out_of "$coll_h" "$hook"
 	[ ! -f "$wait_c" ] || take_out_of "$wait_c" "$wait_there"
@@ -641,6 +681,8 @@ launch_c=$mpich/src/pm/hydra/utils/launch/launch.c
 [ -f "$launch_c" ] || launch_c=$mpich/src/pm/hydra/lib/utils/launch.c # MPICH 4.1
 win_c=$mpich/src/mpid/ch3/src/mpidi_rma.c
 win_fns_c=$mpich/src/mpid/ch3/src/ch3u_win_fns.c
+recv_req_c=$mpich/src/mpid/ch3/src/ch3u_handle_recv_req.c
+rma_handler_c=$mpich/src/mpid/ch3/src/ch3u_rma_pkthandler.c
 rma_ops_c=$mpich/src/mpid/ch3/src/ch3u_rma_ops.c
 send_c=$mpich/src/mpid/ch3/src/mpid_send.c
 isend_c=$mpich/src/mpid/ch3/src/mpid_isend.c

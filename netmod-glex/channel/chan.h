@@ -431,9 +431,14 @@ struct glexch_get *glexch_put(struct glexch_conn *conn, void *buf, uint64_t len,
 struct glexch_window {
 	uint64_t ep;
 	uint64_t handle;
+	uint64_t lock_handle; /* of words that keep others out; 0: it has none */
+	uint32_t lock;	      /* where in them its own is */
 	uint32_t key;
-	uint32_t len;		  /* 0: they have to ask */
-	struct glex_put_way *way; /* of who has reached it */
+	uint32_t len; /* 0: they have to ask */
+	/* of who has reached it: */
+	uint32_t born; /* deaths before its members met, which are not theirs */
+	struct glex_put_way *way;
+	struct glex_put_way *lock_way;
 };
 
 /*
@@ -454,5 +459,17 @@ void glexch_window_forget(struct glexch_window *peer);
  */
 int glexch_window_put(struct glexch *ch, struct glexch_window *peer, uint64_t offset, const void *buf, uint64_t len);
 int glexch_window_get(struct glexch *ch, struct glexch_window *peer, uint64_t offset, void *buf, uint64_t len);
+
+/*
+ * Keeps everybody else who calls this out of a peer's window: where len bytes from offset on are in this process, to
+ * be read and written until glexch_window_release, with nothing of this interface called between.  NULL: it has to be
+ * done by the peer, for the reasons above, or as the window has no lock, or this process has threads.
+ */
+void *glexch_window_hold(struct glexch *ch, struct glexch_window *peer, uint64_t offset, uint64_t len);
+void glexch_window_release(struct glexch_window *peer);
+
+/* The same of a window of ours, for what is done in it here.  Nothing if it has no lock. */
+void glexch_window_hold_own(struct glexch *ch, struct glexch_window *window);
+void glexch_window_release_own(struct glexch *ch, const struct glexch_window *window);
 
 #endif /* GLEXCH_CHAN_H */

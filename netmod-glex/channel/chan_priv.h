@@ -463,6 +463,9 @@ struct glexch {
 	uint32_t exposed;     /* regions exposed now */
 	uint32_t exposed_max; /* without being asked for; twice as many in all */
 	uint32_t windows;     /* regions that peers reach unasked */
+	uint64_t *locks;      /* of those; NULL: none yet, or no memory for them */
+	uint64_t locks_used;  /* a bit each */
+	glex_mem_handle_t locks_mh;
 	struct glexch_conn **hash;
 	uint32_t hash_mask;
 	uint32_t conns;

@@ -59,6 +59,8 @@ struct MPID_nem_glex_stats {
 	uint64_t put_bytes;
 	uint64_t got[GLEXCH_SIZES];
 	uint64_t got_bytes;
+	uint64_t summed[GLEXCH_SIZES]; /* or exchanged */
+	uint64_t summed_bytes;
 	uint64_t near[GLEXCH_SIZES]; /* messages that they fetched without being asked for them */
 	uint64_t near_bytes;
 	uint64_t packed;     /* of them, not contiguous at the sender */
@@ -320,6 +322,8 @@ void MPID_nem_glex_end(MPIR_Request *req, int error);
 
 /* ---- glex_origin.c ------------------------------------------------------- */
 
+struct MPIDI_RMA_Target;
+int MPID_nem_glex_missing(const struct MPIDI_RMA_Target *target);
 int MPID_nem_glex_read_over(MPIR_Request *req);
 void MPID_nem_glex_op_unsent(MPIR_Request *sreq);
 void MPID_nem_glex_end_unsent_ops(void);

@@ -148,7 +148,8 @@ void MPID_nem_glex_op_unsent(MPIR_Request *sreq)
 
 /* ---- when a call is about to wait ---------------------------------------- */
 
-static int MPID_nem_glex_missing(const MPIDI_RMA_Target_t *target)
+/* Something that was begun there is not over. */
+int MPID_nem_glex_missing(const struct MPIDI_RMA_Target *target)
 {
 	return target->sync.outstanding_acks || target->num_pkts_wait_for_local_completion ||
 	       target->pending_net_ops_list_head || target->pending_user_ops_list_head ||

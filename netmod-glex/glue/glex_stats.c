@@ -76,6 +76,7 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 	MPID_nem_glex_row(text, "one-sided, lent", mpi->lent, mpi->lent_bytes);
 	MPID_nem_glex_row(text, "one-sided, put", mpi->put, mpi->put_bytes);
 	MPID_nem_glex_row(text, "one-sided, got", mpi->got, mpi->got_bytes);
+	MPID_nem_glex_row(text, "one-sided, summed", mpi->summed, mpi->summed_bytes);
 	for (way = 0; way < GLEXCH_WAYS; way++)
 		MPID_nem_glex_row(text, ways[way], st->sent[way], st->bytes[way]);
 	MPID_nem_glex_say(text,
@@ -151,6 +152,9 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_rma_put_bytes", OF_MPI(put_bytes), "their bytes"},
 	{"glex_rma_gets", SUM_OF_MPI(got), "MPI_Get and its like that were over with the call"},
 	{"glex_rma_get_bytes", OF_MPI(got_bytes), "their bytes"},
+	{"glex_rma_sums", SUM_OF_MPI(summed),
+	 "MPI_Accumulate, MPI_Fetch_and_op and their like that were over with the call"},
+	{"glex_rma_sum_bytes", OF_MPI(summed_bytes), "their bytes"},
 	{"glex_near", SUM_OF_MPI(near), "messages whose data was fetched by the peer, whether it was asked for or not"},
 	{"glex_near_bytes", OF_MPI(near_bytes), "their bytes"},
 	{"glex_rendezvous_packed", OF_MPI(packed), "rendezvous whose data had to be packed"},

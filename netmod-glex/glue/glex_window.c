@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * glex_window.c - MPI_Put and MPI_Get at once: by the NIC, into the window and out of it, without its owner.
+ * glex_window.c - one-sided operations at once: by the NIC, into the window and out of it, without its owner.
  *
  *      MPI_Win_create, MPI_Win_allocate    each registers its window, and all tell each other where it is
  *      MPI_Put, MPI_Get                    before CH3 makes an operation of it: PUT or GET, and it is over
+ *      MPI_Accumulate, MPI_Fetch_and_op,   the same, behind a lock in the window owner's memory
+ *      MPI_Compare_and_swap ...
  *      MPI_Win_flush, MPI_Win_unlock ...   CH3 finds that nothing is missing, and asks nobody
  *      MPI_Win_free                        all have met: the region goes
  *
  * Where install-into.sh has the lines that ask here, over any netmod.  What cannot go so is CH3's to do, by packets
- * that the target takes: data that is not contiguous on both sides, windows that nobody can map, endpoints whose
- * requests others execute, accumulates, and what comes before the epoch has begun at the target.
+ * that the target takes: data that is not contiguous on both sides (of sums: not of a basic type), windows that nobody can map, endpoints whose
+ * requests others execute, and what comes before the epoch has begun at the target.
  *
  * I1  CH3 knows of no operation that went so.  So it has to have its turn at once, when the epoch has begun at
  *     the target (its lock is granted, its post or fence has come), and to be over when the call returns.
@@ -19,6 +21,9 @@
  * I4  A program that waits for something in a window by reading it again and again need call nothing else.  So one
  *     operation in MPID_NEM_GLEX_RMA_ROUND looks what has come.
  * I5  A get comes after the puts before it, to whomever: processors let loads pass stores.
+ * I6  Sums and exchanges are atomic, and in the order of their calls.  Each is made by whoever holds the window's lock,
+ *     its owner for what comes by packets and for himself; one that goes straight there has to wait for nothing of
+ *     ours that is still on its way.  Where members share memory, MPICH has a lock of its own, and they do not.
  */
 #include "glex_impl.h"
 
@@ -37,6 +42,7 @@ struct MPID_nem_glex_window {
 	void *mem;		  /* the channel's; NULL: the program's */
 	struct glexch_window *of; /* by rank */
 	int members;
+	int apart; /* no two of them share memory: MPICH keeps no others from what it does there */
 };
 
 static struct MPID_nem_glex_window *MPID_nem_glex_windows;
@@ -130,7 +136,9 @@ int MPIDI_GLEX_window(MPIR_Win *win, void *mem, MPI_Aint size)
 {
 	int mpi_errno = MPI_SUCCESS, n = win->comm_ptr->local_size;
 	struct MPID_nem_glex_window *window, *old = MPID_nem_glex_window_find(win);
+	uint32_t born = MPID_nem_glex.ch ? glexch_deaths(MPID_nem_glex.ch) : 0;
 	struct glexch_window *of;
+	int i;
 
 	if (!MPID_nem_glex.ch || n == 1)
 		return MPI_SUCCESS;
@@ -144,8 +152,11 @@ int MPIDI_GLEX_window(MPIR_Win *win, void *mem, MPI_Aint size)
 	window->win = win;
 	window->of = of;
 	window->members = n;
+	window->apart = MPID_nem_glex_nearness(win->comm_ptr) == MPID_NEM_GLEX_APART;
 	MPID_nem_glex_window_show(window, mem, size, &of[win->comm_ptr->rank]);
 	mpi_errno = MPID_nem_glex_allgather(of, (int)sizeof(*of), win->comm_ptr);
+	for (i = 0; i < n; i++)
+		of[i].born = born;
 fn_exit:
 	return mpi_errno;
 fn_fail:
@@ -288,10 +299,8 @@ int MPIDI_GLEX_flushed(const MPIR_Win *win, const MPIDI_RMA_Target_t *target);
 int MPIDI_GLEX_flushed(const MPIR_Win *win, const MPIDI_RMA_Target_t *target)
 {
 	return win->states.access_state != MPIDI_RMA_LOCK_ALL_ISSUED &&
-	       target->access_state == MPIDI_RMA_LOCK_GRANTED && target->sync.sync_flag == MPIDI_RMA_SYNC_NONE &&
-	       !target->sync.outstanding_acks && !target->num_ops_flush_not_issued &&
-	       !target->num_pkts_wait_for_local_completion && !target->pending_net_ops_list_head &&
-	       !target->pending_user_ops_list_head;
+	       target->access_state == MPIDI_RMA_LOCK_GRANTED && !target->num_ops_flush_not_issued &&
+	       !MPID_nem_glex_missing(target);
 }
 
 /* 1: it is done. */
@@ -328,4 +337,101 @@ int MPIDI_GLEX_get(void *buf, MPI_Aint count, MPI_Datatype type, int rank, MPI_A
 	MPID_nem_glex.stats.got[glexch_size_class(span.len)]++;
 	MPID_nem_glex.stats.got_bytes += span.len;
 	return MPID_nem_glex_window_done(ureq);
+}
+
+/* ---- what also reads what it writes ----------------------------------------- */
+
+/* I6.  1: what was sent there before is over. */
+static int MPID_nem_glex_window_is_next(MPIR_Win *win, int rank)
+{
+	MPIDI_RMA_Target_t *target = NULL;
+
+	MPIDI_CH3I_Win_find_target(win, rank, &target);
+	return !target || (!target->num_ops_flush_not_issued && !MPID_nem_glex_missing(target));
+}
+
+/* Where count elements of the target are, to be operated on; NULL: CH3 has to.  *len_p: their bytes. */
+static void *MPID_nem_glex_window_hold(MPIR_Win *win, int rank, MPI_Aint disp, MPI_Aint count, MPI_Datatype type,
+				       struct glexch_window **peer_p, size_t *len_p)
+{
+	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+
+	if (!window || !window->apart || !window->of[rank].len || count <= 0 || !HANDLE_IS_BUILTIN(type) ||
+	    !MPID_nem_glex_epoch_begins(win, rank) || !MPID_nem_glex_window_is_next(win, rank))
+		return NULL;
+	*peer_p = &window->of[rank];
+	*len_p = (size_t)count * (size_t)MPIR_Datatype_get_basic_size(type);
+	return glexch_window_hold(MPID_nem_glex.ch, *peer_p, (uint64_t)(win->basic_info_table[rank].disp_unit * disp),
+				  *len_p);
+}
+
+static int MPID_nem_glex_window_released(struct glexch_window *peer, size_t len, MPIR_Request *ureq)
+{
+	glexch_window_release(peer);
+	MPID_nem_glex.rma_put = 1;
+	MPID_nem_glex.stats.summed[glexch_size_class(len)]++;
+	MPID_nem_glex.stats.summed_bytes += len;
+	return MPID_nem_glex_window_done(ureq);
+}
+
+/* MPI_Accumulate (result NULL), MPI_Get_accumulate and their like.  1: it is done, or has the error. */
+int MPIDI_GLEX_accumulate(const void *buf, MPI_Aint count, MPI_Datatype type, void *result, MPI_Aint result_count,
+			  MPI_Datatype result_type, int rank, MPI_Aint disp, MPI_Aint target_count,
+			  MPI_Datatype target_type, MPI_Op op, MPIR_Win *win, MPIR_Request *ureq, int *mpi_errno_p);
+int MPIDI_GLEX_accumulate(const void *buf, MPI_Aint count, MPI_Datatype type, void *result, MPI_Aint result_count,
+			  MPI_Datatype result_type, int rank, MPI_Aint disp, MPI_Aint target_count,
+			  MPI_Datatype target_type, MPI_Op op, MPIR_Win *win, MPIR_Request *ureq, int *mpi_errno_p)
+{
+	struct glexch_window *peer;
+	size_t len;
+	void *at;
+
+	if (!HANDLE_IS_BUILTIN(op) || (op != MPI_NO_OP && (type != target_type || count != target_count)) ||
+	    (result && (result_type != target_type || result_count != target_count)))
+		return 0;
+	at = MPID_nem_glex_window_hold(win, rank, disp, target_count, target_type, &peer, &len);
+	if (!at)
+		return 0;
+	if (result)
+		memcpy(result, at, len);
+	if (op != MPI_NO_OP)
+		*mpi_errno_p = do_accumulate_op((void *)(uintptr_t)buf, count, type, at, target_count, target_type, 0,
+						op, MPIDI_RMA_ACC_SRCBUF_DEFAULT);
+	return MPID_nem_glex_window_released(peer, len, ureq);
+}
+
+int MPIDI_GLEX_compare_and_swap(const void *buf, const void *compare, void *result, MPI_Datatype type, int rank,
+				MPI_Aint disp, MPIR_Win *win);
+int MPIDI_GLEX_compare_and_swap(const void *buf, const void *compare, void *result, MPI_Datatype type, int rank,
+				MPI_Aint disp, MPIR_Win *win)
+{
+	struct glexch_window *peer;
+	size_t len;
+	void *at = MPID_nem_glex_window_hold(win, rank, disp, 1, type, &peer, &len);
+
+	if (!at)
+		return 0;
+	memcpy(result, at, len);
+	if (MPIR_Compare_equal(compare, at, type))
+		memcpy(at, buf, len);
+	return MPID_nem_glex_window_released(peer, len, NULL);
+}
+
+/* CH3 operates on our window, for others or for this process. */
+void MPIDI_GLEX_hold(MPIR_Win *win);
+void MPIDI_GLEX_hold(MPIR_Win *win)
+{
+	struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+
+	if (window && window->apart)
+		glexch_window_hold_own(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
+}
+
+void MPIDI_GLEX_release(MPIR_Win *win);
+void MPIDI_GLEX_release(MPIR_Win *win)
+{
+	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+
+	if (window && window->apart)
+		glexch_window_release_own(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
 }

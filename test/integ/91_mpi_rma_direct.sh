@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# 91_mpi_rma_direct.sh - MPI_Put and MPI_Get straight to the window: all that can goes so, and is
-# there; what cannot goes otherwise, with the same result; who looks on meanwhile keeps nobody.
+# 91_mpi_rma_direct.sh - one-sided operations straight to the window: all that can goes so, and is
+# there; what cannot goes otherwise, with the same result; sums add up; who looks on meanwhile, or
+# dies, keeps nobody.
 src=${srcdir:-$(dirname "$0")/../..}
 # shellcheck source=test/lib/tap.sh
 . "$src/test/lib/tap.sh"
@@ -26,8 +27,19 @@ run "data ALLOCATED not" "out of order: by packets" GLEX_REORDER=32 GLEX_REORDER
 run "data ALLOCATED not" "a DMA engine: by packets" GLEX_EP_TYPE=1
 run "data ALLOCATED not" "switched off" GLEX_MPI_RMA_DIRECT=0
 run "data ALLOCATED DIRECT" "more ranks than processors, and collectives by the NICs" GLEX_MPI_COLL_AFTER=1
+run "sums DIRECT" "sums and exchanges, at once and by packets"
+run "sums DIRECT" "the same, rings" GLEX_MPI_CHANNEL=er
+run "sums not" "the same, out of order: by packets" GLEX_REORDER=32 GLEX_REORDER_SEED=5
+run "sums not" "the same, switched off" GLEX_MPI_RMA_DIRECT=0
+run types "every basic type and operation"
 run order "a get comes behind the puts before it"
 run spin "who looks again and again lets others go on"
 run spin "the same, out of order" GLEX_REORDER=32 GLEX_REORDER_SEED=3
+for i in 1 2 3; do
+	mpirun_ 3 -disable-auto-cleanup -launcher fork -hosts h0:1,h1:1,h2:1 "$work/bin/rma_direct" orphan \
+		>"$work/out" 2>"$work/err"
+	says "rank 0: ok" out && says "rank 1: ok" out
+	result $? "who is killed holds no lock, $i"
+done
 run many "windows that come and go, where regions are few" GLEX_MAX_REGIONS=12
 finish

@@ -6,9 +6,14 @@
  *
  * rma_direct.c order - of two ranks that each put to a third and then get what the other puts, one sees it.
  * rma_direct.c spin - a rank that looks for something in a window, again and again, lets others go on that need it.
+ * rma_direct.c sums DIRECT - all ranks add to counters of all, themselves included, in all ways there are, also ways that
+ * go by packets: they add up, and nobody gets a number twice.
+ * rma_direct.c types - sums and exchanges of every basic type and operation, and what else happens to the window.
+ * rma_direct.c orphan - a rank is killed while it adds something long: the others go on with that window.
  * rma_direct.c many - windows by the hundred, one after the other, where few regions can be had.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +324,173 @@ static void run_spin(void)
 	MPI_Win_free(&win);
 }
 
+/* ---- sums ------------------------------------------------------------------------- */
+
+enum { ADDED, TICKETS, SWAPPED, GATHERED, DERIVED, COUNTERS };
+
+/* One that is done by compare and swap. */
+static void add_by_swap(long *one, int target)
+{
+	long seen = 0, next, old;
+
+	for (;;) {
+		next = seen + *one;
+		MPI_Compare_and_swap(&next, &seen, &old, MPI_LONG, target, SWAPPED, win);
+		MPI_Win_flush(target, win);
+		if (old == seen)
+			return;
+		seen = old;
+	}
+}
+
+/* In every way once. */
+static void add_to(int target, unsigned char *taken, MPI_Datatype pair)
+{
+	long one = 1, ones[2] = {1, 1}, ticket, before[2];
+
+	MPI_Accumulate(&one, 1, MPI_LONG, target, ADDED, 1, MPI_LONG, MPI_SUM, win);
+	MPI_Fetch_and_op(&one, &ticket, MPI_LONG, target, TICKETS, MPI_SUM, win);
+	MPI_Get_accumulate(ones, 1, MPI_LONG, before, 1, MPI_LONG, target, GATHERED, 1, MPI_LONG, MPI_SUM, win);
+	if (rnd(4) == 0) /* by packets: of every other number */
+		MPI_Accumulate(ones, 2, MPI_LONG, target, DERIVED, 1, pair, MPI_SUM, win);
+	MPI_Win_flush(target, win);
+	add_by_swap(&one, target);
+	taken[ticket]++;
+}
+
+static void run_sums(int direct)
+{
+	enum { ROUNDS = 3000 };
+	int n = ROUNDS * ranks, bad = 0, rounds[2] = {0, 0};
+	unsigned char *taken = calloc((size_t)n * (size_t)ranks, 1), *all = calloc((size_t)n * (size_t)ranks, 1);
+	unsigned long long before = counted("glex_rma_sums");
+	MPI_Datatype pair;
+	long *mem;
+
+	state = (unsigned)rank + 1;
+	MPI_Type_vector(2, 1, 2, MPI_LONG, &pair);
+	MPI_Type_commit(&pair);
+	MPI_Win_allocate((COUNTERS + 4) * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
+	memset(mem, 0, (COUNTERS + 4) * sizeof(long));
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, win);
+	for (int k = 0; k < ROUNDS; k++)
+		for (int target = 0; target < ranks; target++)
+			add_to(target, taken + (size_t)target * (size_t)n, pair);
+	MPI_Win_unlock_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Reduce(taken, all, n * ranks, MPI_UNSIGNED_CHAR, MPI_SUM, 0, MPI_COMM_WORLD);
+	for (int i = 0; i < n * ranks && rank == 0; i++)
+		bad += all[i] != 1;
+	check(!bad, "a number was given twice, or not at all");
+	check(mem[ADDED] == n && mem[TICKETS] == n && mem[SWAPPED] == n && mem[GATHERED] == n, "something was lost");
+	rounds[0] = (int)mem[DERIVED];
+	MPI_Allreduce(&rounds[0], &rounds[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	check(mem[DERIVED] == mem[DERIVED + 2] && rounds[1] > 0, "something of what came by packets was lost");
+	before = counted("glex_rma_sums") - before;
+	check(direct ? before > (unsigned)n : before == 0, direct ? "few went at once" : "some went at once");
+	MPI_Type_free(&pair);
+	MPI_Win_free(&win);
+	free(taken);
+	free(all);
+}
+
+/* ---- types ---------------------------------------------------------------------------- */
+
+/* Elements of a type as MPI_Reduce_local has them, the reference. */
+static void sum_of(MPI_Datatype type, MPI_Op op, int n)
+{
+	unsigned char in[64 * 32], old[64 * 32], want[64 * 32], result[64 * 32], *mem = NULL;
+	int size;
+
+	MPI_Type_size(type, &size);
+	for (int i = 0; i < n * size; i++) {
+		in[i] = (unsigned char)(i % size == size - 1 ? 0x3f
+							     : rnd(100)); /* of floating point something finite */
+		old[i] = (unsigned char)(i % size == size - 1 ? 0x40 : rnd(100));
+	}
+	MPI_Win_allocate(64 * 32 + 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
+	memset(mem, 0x55, 64 * 32 + 64);
+	memcpy(mem + 16, old, (size_t)(n * size));
+	memcpy(want, old, (size_t)(n * size));
+	if (op == MPI_REPLACE)
+		memcpy(want, in, (size_t)(n * size));
+	else if (op != MPI_NO_OP)
+		MPI_Reduce_local(in, want, n, type, op);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, to, MPI_MODE_NOCHECK, win);
+	if (rnd(2) && op != MPI_NO_OP) {
+		MPI_Accumulate(in, n, type, to, 16, n, type, op, win);
+	} else {
+		MPI_Get_accumulate(in, n, type, result, n, type, to, 16, n, type, op, win);
+		MPI_Win_flush(to, win);
+		check(!memcmp(result, old, (size_t)(n * size)), "it was not what it had been");
+	}
+	MPI_Win_unlock(to, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	check(!memcmp(mem + 16, want, (size_t)(n * size)), "a sum is wrong");
+	for (int i = 0; i < 64 * 32 + 64; i++)
+		check((i >= 16 && i < 16 + n * size) || mem[i] == 0x55, "something else has changed");
+	MPI_Win_free(&win);
+}
+
+static void run_types(void)
+{
+	static const MPI_Op whole[] = {MPI_SUM,	 MPI_PROD, MPI_MIN, MPI_MAX,  MPI_BAND,	   MPI_BOR,
+				       MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_REPLACE, MPI_NO_OP};
+	static const MPI_Datatype numbers[] = {MPI_INT8_T,  MPI_UINT8_T,  MPI_SHORT,   MPI_UNSIGNED_SHORT,
+					       MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T};
+	static const MPI_Datatype reals[] = {MPI_FLOAT, MPI_DOUBLE};
+	unsigned long long before = counted("glex_rma_sums");
+	int n = 0;
+
+	for (size_t o = 0; o < sizeof(whole) / sizeof(whole[0]); o++) {
+		for (size_t t = 0; t < sizeof(numbers) / sizeof(numbers[0]); t++, n++)
+			sum_of(numbers[t], whole[o], 1 + rnd(64));
+		for (size_t t = 0; t < 2 && (o < 4 || o >= 10); t++, n++)
+			sum_of(reals[t], whole[o], 1 + rnd(64));
+	}
+	sum_of(MPI_BYTE, MPI_REPLACE, 63);
+	check(counted("glex_rma_sums") - before == (unsigned)n + 1, "not all went at once");
+}
+
+/* ---- a lock that nobody gives back ------------------------------------------------------ */
+
+static void run_orphan(void)
+{
+	enum { LONG = 1 << 19 };
+	static int ones[LONG];
+	int *mem, pid = (int)getpid(), pids[3];
+	double start;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Win_allocate(LONG * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	memset(mem, 0, LONG * sizeof(int));
+	MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
+	MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+	for (int i = 0; i < LONG; i++)
+		ones[i] = 1;
+	if (rank == 2)
+		for (;;) /* but for moments the lock is its own */
+			MPI_Accumulate(ones, LONG, MPI_INT, 0, 0, LONG, MPI_INT, MPI_SUM, win);
+	if (rank == 1) {
+		usleep(100000);
+		kill(pids[2], SIGKILL);
+	}
+	usleep(200000);
+	start = MPI_Wtime();
+	for (int k = 0; k < 100; k++) {
+		check(MPI_Accumulate(ones, 10, MPI_INT, 0, 0, 10, MPI_INT, MPI_SUM, win) == MPI_SUCCESS, "an error");
+		check(MPI_Win_flush(0, win) == MPI_SUCCESS, "another error");
+	}
+	check(MPI_Wtime() - start < 5, "it took very long");
+	MPI_Sendrecv(&pid, 1, MPI_INT, !rank, 0, pids, 1, MPI_INT, !rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	printf("rank %d: ok\n", rank);
+	fflush(stdout);
+	_exit(0); /* the window cannot be freed any more */
+}
+
 /* ---- many -------------------------------------------------------------------------- */
 
 static void run_many(void)
@@ -359,6 +531,12 @@ int main(int argc, char **argv)
 		run_order();
 	else if (!strcmp(argv[1], "spin"))
 		run_spin();
+	else if (!strcmp(argv[1], "sums") && argc > 2)
+		run_sums(!strcmp(argv[2], "DIRECT"));
+	else if (!strcmp(argv[1], "types"))
+		run_types();
+	else if (!strcmp(argv[1], "orphan"))
+		run_orphan();
 	else if (!strcmp(argv[1], "many"))
 		run_many();
 	else

@@ -460,7 +460,7 @@ void *glex_put_way_find(struct glex_put_way *pub, uint32_t rmt_offset, uint32_t 
 	place = region_at(target, way->mh, rmt_offset, len);
 	if (place)
 		pub->base = place - rmt_offset;
-	pub->readable = 1;
+	pub->readable = pub->atomic = 1;
 	return place;
 }
 

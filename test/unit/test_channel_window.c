@@ -158,6 +158,79 @@ START_TEST(window__endpoint_is_busy__is_reached_or_tried_again_later)
 }
 END_TEST
 
+/* ---- locks ------------------------------------------------------------------ */
+
+/* As process 1, until the network has a way there. */
+static uint8_t *hold(uint64_t offset, uint64_t len)
+{
+	uint8_t *at = NULL;
+
+	for (int i = 0; i < 1000 && !at; i++)
+		at = glexch_window_hold(procs[1].ch, &window, offset, len);
+	return at;
+}
+
+START_TEST(hold__any_place__is_the_window_itself)
+{
+	struct glexch_window own;
+
+	connected((unsigned)_i);
+	own = window;
+	for (uint32_t k = 0; k < 50; k++) {
+		ck_assert_ptr_eq(hold(k * 8, 100), mem + k * 8);
+		glexch_window_release(&window);
+		glexch_window_hold_own(procs[0].ch, &own);
+		glexch_window_release_own(procs[0].ch, &own);
+	}
+	ck_assert_ptr_null(hold(BYTES - 7, 8));
+	glexch_window_hold_own(procs[0].ch, &own); /* which has left nothing held */
+	glexch_window_release_own(procs[0].ch, &own);
+	disconnected();
+}
+END_TEST
+
+/* The holder is dead: it is whoever's is next. */
+START_TEST(hold__by_a_process_that_died__is_taken_over)
+{
+	struct glexch_window own;
+
+	connected(1);
+	own = window;
+	ck_assert_ptr_nonnull(hold(0, 8));
+	fake_kill(procs[1].card.addr);
+	fake_announce_death(procs[1].card.addr);
+	glexch_window_hold_own(procs[0].ch, &own);
+	glexch_window_release_own(procs[0].ch, &own);
+	glexch_window_hold_own(procs[0].ch, &own); /* and given back as ever */
+	glexch_window_release_own(procs[0].ch, &own);
+	disconnected();
+}
+END_TEST
+
+/* More windows than locks: the others are reached, but not held. */
+START_TEST(hold__window_without_a_lock__cannot_be)
+{
+	struct glexch_window *many = calloc(300, sizeof(*many));
+	int n = 0, locked = 0;
+
+	connected(8);
+	glexch_window_close(procs[0].ch, &window);
+	fake.regions_max = 10000;
+	while (n < 300 && (glexch_window_open(procs[0].ch, mem, BYTES, &many[n]), many[n].len))
+		locked += many[n++].lock_handle != 0;
+	ck_assert_int_eq(locked, n < 64 ? n : 64);
+	window = many[n - 1];
+	window.lock_handle = 0;
+	ck_assert_ptr_null(hold(0, 8));
+	ck_assert_int_eq(put(0, 8), 1);
+	glexch_window_forget(&window);
+	for (int i = 0; i < n; i++)
+		glexch_window_close(procs[0].ch, &many[i]);
+	free(many);
+	stop();
+}
+END_TEST
+
 /* No room in the memory table: nobody is told of a window. */
 START_TEST(open__no_room__is_none)
 {
@@ -206,6 +279,9 @@ static TCase *window_case(void)
 	tcase_add_loop_test(tc, window__cannot_be_mapped_here__peer_lives, 0, 2);
 	tcase_add_loop_test(tc, window__peer_is_dead__is_not_reached_and_the_connection_fails, 0, 4);
 	tcase_add_test(tc, window__endpoint_is_busy__is_reached_or_tried_again_later);
+	tcase_add_loop_test(tc, hold__any_place__is_the_window_itself, 0, 5);
+	tcase_add_test(tc, hold__by_a_process_that_died__is_taken_over);
+	tcase_add_test(tc, hold__window_without_a_lock__cannot_be);
 	tcase_add_test(tc, open__no_room__is_none);
 	tcase_add_test(tc, open__very_many__are_no_more_than_a_share);
 	return tc;

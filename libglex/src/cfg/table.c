@@ -181,7 +181,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	SIZE("GLEX_MPI_RMA_COPY_MAX", mpi_rma_copy_max, "48K", 256, G,
 	     "longest contiguous data of a one-sided operation that is copied, if GLEX_MPI_COPY_MAX does not say otherwise; longer is fetched from wherever it lies, as long messages are"),
 	BOOL("GLEX_MPI_RMA_DIRECT", mpi_rma_direct, "y",
-	     "MPI_Put and MPI_Get of contiguous data go straight to the window and out of it, without the process that it belongs to, where that is mapped: windows of MPI_Win_allocate, others as GLEX_MPI_RMA_ADOPT says; no: by packets, which the target takes"),
+	     "one-sided operations of MPI on contiguous data, sums on basic types, go straight to the window, without the process that it belongs to, where that is mapped: windows of MPI_Win_allocate, others as GLEX_MPI_RMA_ADOPT says; no: by packets, which the target takes"),
 	SIZE("GLEX_MPI_RMA_ADOPT", mpi_rma_adopt, "4M", 0, 4 * G,
 	     "longest window of the program's own memory (MPI_Win_create) that is adopted for it when it is made, with the pages it shares with other data (glex_register_mem(3)), which takes up to 3 ms a MiB; 0: none"),
 	SIZE("GLEX_MPI_PACK_SIZE", mpi_pack_size, "64K", 4 * K, 4 * M,
