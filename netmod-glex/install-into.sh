@@ -90,7 +90,7 @@ in_use='(*win_ptr)->current_target_lock_data_bytes != 0 || (*win_ptr)->sync_requ
 left='__attribute__((weak)) int MPIDI_GLEX_deserted(MPIR_Win *); if (MPIDI_GLEX_deserted && MPIDI_GLEX_deserted(*win_ptr)) break;'
 gathers='mpi_errno = MPIDI_CH3U_Win_fns.gather_info('
 created='__attribute__((weak)) int MPIDI_GLEX_window(MPIR_Win *, void *, MPI_Aint); if (mpi_errno == MPI_SUCCESS && MPIDI_GLEX_window) mpi_errno = MPIDI_GLEX_window(*win_ptr, base, size);'
-allocated='__attribute__((weak)) int MPIDI_GLEX_window(MPIR_Win *, void *, MPI_Aint); if (mpi_errno == MPI_SUCCESS && MPIDI_GLEX_window) mpi_errno = MPIDI_GLEX_window(*win_ptr, *base_pp, size);'
+allocated='{ __attribute__((weak)) int MPIDI_GLEX_window(MPIR_Win *, void *, MPI_Aint); if (mpi_errno == MPI_SUCCESS && MPIDI_GLEX_window) mpi_errno = MPIDI_GLEX_window(*win_ptr, *(void **)baseptr, size); }'
 allocates='MPIR_CHKPMEM_MALLOC(*base_pp,'
 from_glex='__attribute__((weak)) void *MPIDI_GLEX_window_memory(MPI_Aint); if (MPIDI_GLEX_window_memory && (*base_pp = MPIDI_GLEX_window_memory(size))) {} else'
 frees='MPL_free((*win_ptr)->base);'
@@ -454,7 +454,7 @@ hook_windows()
 		return
 	fi
 	insert after "$gathers" "$created" "$win_fns_c" MPIDI_CH3U_Win_create
-	insert after "$gathers" "$allocated" "$win_fns_c" MPIDI_CH3U_Win_allocate_no_shm
+	insert after 'fn_exit:' "$allocated" "$win_fns_c" MPIDI_CH3U_Win_allocate
 	insert before "$allocates" "$from_glex" "$win_fns_c"
 	insert before "$frees" "$to_glex" "$win_c"
 	insert before "$have_met" "$over" "$win_c"

@@ -125,6 +125,7 @@ struct MPID_nem_glex {
 	uint32_t rma_done;			   /* operations that went so */
 	int rma_put;				   /* one of them, since the last get */
 	int rma_direct;				   /* windows are reached at once: glex_window.c */
+	uint32_t rma_adopted;			   /* windows of the program's memory that are */
 	uint64_t rma_adopt;			   /* so long ones of the program's memory too */
 	size_t near_above;			   /* longer messages are, if their buffers are near */
 	size_t part_above;			   /* and shorter ones down to this: there, I4 */

@@ -15,7 +15,8 @@
  *
  * I1  CH3 knows of no operation that went so.  So it has to have its turn at once, when the epoch has begun at
  *     the target (its lock is granted, its post or fence has come), and to be over when the call returns.
- * I2  All members take part in telling, whatever they have to tell, so no setting need be alike.
+ * I2  All members take part in telling, whatever they have to tell, also those whose memory is MPICH's own since they
+ *     share it: so no setting need be alike.
  * I3  Memory of MPI_Win_allocate is of the channel, for that is mapped by all.  What a program brings is adopted up to
  *     GLEX_MPI_RMA_ADOPT: that takes time, and no private memory is left of it.
  * I4  A program that waits for something in a window by reading it again and again need call nothing else.  So one
@@ -31,6 +32,8 @@
 #include "mpid_rma_types.h"
 #include "mpidrma.h"
 
+#define MPID_NEM_GLEX_ADOPTED_MAX                                                                                      \
+	16 /* windows of the program's memory, at a time: for hundreds it would take seconds */
 #define MPID_NEM_GLEX_RMA_ROUND	  32
 #define MPID_NEM_GLEX_GRANT_POKES 8 /* rounds that an operation waits for its epoch: an answer takes no longer, */
 #define MPID_NEM_GLEX_GRANT_LOOKS 2 /* but where ranks outnumber processors, which is worth a look */
@@ -125,9 +128,12 @@ static void MPID_nem_glex_window_show(struct MPID_nem_glex_window *window, void 
 				      struct glexch_window *mine)
 {
 	memset(mine, 0, sizeof(*mine));
-	if (MPID_nem_glex.rma_direct && mem && size > 0 &&
-	    (window->mem || (uint64_t)size <= MPID_nem_glex.rma_adopt)) /* I3 */
-		glexch_window_open(MPID_nem_glex.ch, mem, (uint64_t)size, mine);
+	if (!MPID_nem_glex.rma_direct || !mem || size <= 0 ||
+	    (!window->mem && ((uint64_t)size > MPID_nem_glex.rma_adopt || /* I3 */
+			      MPID_nem_glex.rma_adopted >= MPID_NEM_GLEX_ADOPTED_MAX)))
+		return;
+	glexch_window_open(MPID_nem_glex.ch, mem, (uint64_t)size, mine);
+	MPID_nem_glex.rma_adopted += !window->mem && mine->len;
 }
 
 /* CH3 has made a window of size bytes at mem: all tell each other where theirs is. */
@@ -172,6 +178,7 @@ void MPIDI_GLEX_window_over(MPIR_Win *win)
 
 	if (!window)
 		return;
+	MPID_nem_glex.rma_adopted -= !window->mem && window->of[win->comm_ptr->rank].len;
 	glexch_window_close(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
 	if (!window->mem)
 		MPID_nem_glex_window_drop(window);
