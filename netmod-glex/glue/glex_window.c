@@ -10,8 +10,8 @@
  *      MPI_Win_free                        all have met: the region goes
  *
  * Where install-into.sh has the lines that ask here, over any netmod.  What cannot go so is CH3's to do, by packets
- * that the target takes: data that is not contiguous on both sides (of sums: not of a basic type), windows that nobody can map, endpoints whose
- * requests others execute, and what comes before the epoch has begun at the target.
+ * that the target takes: data that is not contiguous on both sides (of sums: not of a basic type), windows that nobody
+ * can map, endpoints whose requests others execute, and what comes before the epoch has begun at the target.
  *
  * I1  CH3 knows of no operation that went so.  So it has to have its turn at once, when the epoch has begun at
  *     the target (its lock is granted, its post or fence has come), and to be over when the call returns.
@@ -21,7 +21,7 @@
  *     GLEX_MPI_RMA_ADOPT: that takes time, and no private memory is left of it.
  * I4  A program that waits for something in a window by reading it again and again need call nothing else.  So one
  *     operation in MPID_NEM_GLEX_RMA_ROUND looks what has come.
- * I5  A get comes after the puts before it, to whomever: processors let loads pass stores.
+ * I5  What reads comes after what was written before it, to whomever: processors let loads pass stores.
  * I6  Sums and exchanges are atomic, and in the order of their calls.  Each is made by whoever holds the window's lock,
  *     its owner for what comes by packets and for himself; one that goes straight there has to wait for nothing of
  *     ours that is still on its way.  Where members share memory, MPICH has a lock of its own, and they do not.
@@ -32,18 +32,16 @@
 #include "mpid_rma_types.h"
 #include "mpidrma.h"
 
-#define MPID_NEM_GLEX_ADOPTED_MAX                                                                                      \
-	16 /* windows of the program's memory, at a time: for hundreds it would take seconds */
+#define MPID_NEM_GLEX_ADOPTED_MAX 16 /* windows of the program's memory: hundreds would take seconds */
 #define MPID_NEM_GLEX_RMA_ROUND	  32
 #define MPID_NEM_GLEX_GRANT_POKES 8 /* rounds that an operation waits for its epoch: an answer takes no longer, */
 #define MPID_NEM_GLEX_GRANT_LOOKS 2 /* but where ranks outnumber processors, which is worth a look */
 
-/* A window, or memory for one that is being made. */
 struct MPID_nem_glex_window {
 	struct MPID_nem_glex_window *next;
-	const MPIR_Win *win;
+	const MPIR_Win *win;	  /* NULL: memory for one that is being made */
 	void *mem;		  /* the channel's; NULL: the program's */
-	struct glexch_window *of; /* by rank */
+	struct glexch_window *of; /* by rank; NULL: there is no other rank */
 	int members;
 	int apart; /* no two of them share memory: MPICH keeps no others from what it does there */
 };
@@ -82,18 +80,35 @@ static struct MPID_nem_glex_window *MPID_nem_glex_window_new(const MPIR_Win *win
 	return window;
 }
 
+/* Nothing is known of the others any more. */
+static void MPID_nem_glex_window_forget(struct MPID_nem_glex_window *window)
+{
+	int i;
+
+	for (i = 0; i < window->members; i++)
+		glexch_window_forget(&window->of[i]);
+	MPL_free(window->of);
+	window->of = NULL;
+	window->members = 0;
+}
+
 static void MPID_nem_glex_window_drop(struct MPID_nem_glex_window *window)
 {
 	struct MPID_nem_glex_window **at = &MPID_nem_glex_windows;
-	int i;
 
 	while (*at != window)
 		at = &(*at)->next;
 	*at = window->next;
-	for (i = 0; i < window->members; i++)
-		glexch_window_forget(&window->of[i]);
-	MPL_free(window->of);
+	MPID_nem_glex_window_forget(window);
 	MPL_free(window);
+}
+
+/* That of win, if others are in it; NULL: nothing goes straight there. */
+static inline struct MPID_nem_glex_window *MPID_nem_glex_window_among(const MPIR_Win *win)
+{
+	struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+
+	return window && window->members ? window : NULL;
 }
 
 /* ---- making and freeing --------------------------------------------------- */
@@ -136,37 +151,48 @@ static void MPID_nem_glex_window_show(struct MPID_nem_glex_window *window, void 
 	MPID_nem_glex.rma_adopted += !window->mem && mine->len;
 }
 
+/* What is known of a window that has just been made: perhaps its memory.  NULL: there is none for this. */
+static struct MPID_nem_glex_window *MPID_nem_glex_window_begin(const MPIR_Win *win, const void *mem)
+{
+	struct MPID_nem_glex_window *window, *old = MPID_nem_glex_window_find(win);
+
+	if (old) { /* that could not be freed: a member was lost.  Its memory may be in use */
+		MPID_nem_glex_window_forget(old);
+		old->win = NULL;
+	}
+	window = win->create_flavor == MPI_WIN_FLAVOR_ALLOCATE ? MPID_nem_glex_window_of_memory(mem) : NULL;
+	if (!window)
+		return MPID_nem_glex_window_new(win, NULL);
+	window->win = win;
+	return window;
+}
+
 /* CH3 has made a window of size bytes at mem: all tell each other where theirs is. */
 int MPIDI_GLEX_window(MPIR_Win *win, void *mem, MPI_Aint size);
 int MPIDI_GLEX_window(MPIR_Win *win, void *mem, MPI_Aint size)
 {
-	int mpi_errno = MPI_SUCCESS, n = win->comm_ptr->local_size;
-	struct MPID_nem_glex_window *window, *old = MPID_nem_glex_window_find(win);
-	uint32_t born = MPID_nem_glex.ch ? glexch_deaths(MPID_nem_glex.ch) : 0;
-	struct glexch_window *of;
-	int i;
+	int mpi_errno = MPI_SUCCESS, i, n = win->comm_ptr->local_size;
+	struct MPID_nem_glex_window *window;
+	uint32_t born;
 
-	if (!MPID_nem_glex.ch || n == 1)
+	if (!MPID_nem_glex.ch)
 		return MPI_SUCCESS;
-	if (old) /* that could not be freed: a member was lost */
-		MPID_nem_glex_window_drop(old);
-	window = MPID_nem_glex_window_of_memory(mem);
-	if (!window)
-		window = MPID_nem_glex_window_new(win, NULL);
-	of = MPL_calloc((size_t)n, sizeof(*of), MPL_MEM_RMA);
-	MPIR_ERR_CHKANDJUMP(!window || !of, mpi_errno, MPI_ERR_OTHER, "**nomem");
-	window->win = win;
-	window->of = of;
+	window = MPID_nem_glex_window_begin(win, mem);
+	MPIR_ERR_CHKANDJUMP(!window, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	if (n == 1)
+		return MPI_SUCCESS;
+	window->of = MPL_calloc((size_t)n, sizeof(*window->of), MPL_MEM_RMA);
+	MPIR_ERR_CHKANDJUMP(!window->of, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	window->members = n;
 	window->apart = MPID_nem_glex_nearness(win->comm_ptr) == MPID_NEM_GLEX_APART;
-	MPID_nem_glex_window_show(window, mem, size, &of[win->comm_ptr->rank]);
-	mpi_errno = MPID_nem_glex_allgather(of, (int)sizeof(*of), win->comm_ptr);
+	born = glexch_deaths(MPID_nem_glex.ch);
+	MPID_nem_glex_window_show(window, mem, size, &window->of[win->comm_ptr->rank]);
+	mpi_errno = MPID_nem_glex_allgather(window->of, (int)sizeof(*window->of), win->comm_ptr);
 	for (i = 0; i < n; i++)
-		of[i].born = born;
+		window->of[i].born = born;
 fn_exit:
 	return mpi_errno;
 fn_fail:
-	MPL_free(of);
 	goto fn_exit;
 }
 
@@ -178,8 +204,10 @@ void MPIDI_GLEX_window_over(MPIR_Win *win)
 
 	if (!window)
 		return;
-	MPID_nem_glex.rma_adopted -= !window->mem && window->of[win->comm_ptr->rank].len;
-	glexch_window_close(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
+	if (window->members) {
+		MPID_nem_glex.rma_adopted -= !window->mem && window->of[win->comm_ptr->rank].len;
+		glexch_window_close(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
+	}
 	if (!window->mem)
 		MPID_nem_glex_window_drop(window);
 }
@@ -277,7 +305,7 @@ static inline int MPID_nem_glex_window_span(MPIR_Win *win, const void *buf, MPI_
 					    MPI_Aint disp, MPI_Aint target_count, MPI_Datatype target_type,
 					    struct MPID_nem_glex_span *span)
 {
-	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_among(win);
 	MPI_Aint lb, target_lb;
 
 	if (!window || !window->of[rank].len)
@@ -289,6 +317,14 @@ static inline int MPID_nem_glex_window_span(MPIR_Win *win, const void *buf, MPI_
 	span->buf = (char *)(uintptr_t)buf + lb;
 	span->offset = (uint64_t)(win->basic_info_table[rank].disp_unit * disp + target_lb);
 	return MPID_nem_glex_epoch_begins(win, rank);
+}
+
+/* I5 */
+static inline void MPID_nem_glex_window_settle(void)
+{
+	if (MPID_nem_glex.rma_put)
+		MPL_atomic_read_write_barrier();
+	MPID_nem_glex.rma_put = 0;
 }
 
 /* I4 */
@@ -336,9 +372,7 @@ int MPIDI_GLEX_get(void *buf, MPI_Aint count, MPI_Datatype type, int rank, MPI_A
 
 	if (!MPID_nem_glex_window_span(win, buf, count, type, rank, disp, target_count, target_type, &span))
 		return 0;
-	if (MPID_nem_glex.rma_put) /* I5 */
-		MPL_atomic_read_write_barrier();
-	MPID_nem_glex.rma_put = 0;
+	MPID_nem_glex_window_settle();
 	if (!glexch_window_get(MPID_nem_glex.ch, span.peer, span.offset, span.buf, span.len))
 		return 0;
 	MPID_nem_glex.stats.got[glexch_size_class(span.len)]++;
@@ -361,11 +395,12 @@ static int MPID_nem_glex_window_is_next(MPIR_Win *win, int rank)
 static void *MPID_nem_glex_window_hold(MPIR_Win *win, int rank, MPI_Aint disp, MPI_Aint count, MPI_Datatype type,
 				       struct glexch_window **peer_p, size_t *len_p)
 {
-	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_among(win);
 
 	if (!window || !window->apart || !window->of[rank].len || count <= 0 || !HANDLE_IS_BUILTIN(type) ||
 	    !MPID_nem_glex_epoch_begins(win, rank) || !MPID_nem_glex_window_is_next(win, rank))
 		return NULL;
+	MPID_nem_glex_window_settle();
 	*peer_p = &window->of[rank];
 	*len_p = (size_t)count * (size_t)MPIR_Datatype_get_basic_size(type);
 	return glexch_window_hold(MPID_nem_glex.ch, *peer_p, (uint64_t)(win->basic_info_table[rank].disp_unit * disp),
@@ -428,7 +463,7 @@ int MPIDI_GLEX_compare_and_swap(const void *buf, const void *compare, void *resu
 void MPIDI_GLEX_hold(MPIR_Win *win);
 void MPIDI_GLEX_hold(MPIR_Win *win)
 {
-	struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+	struct MPID_nem_glex_window *window = MPID_nem_glex_window_among(win);
 
 	if (window && window->apart)
 		glexch_window_hold_own(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
@@ -437,7 +472,7 @@ void MPIDI_GLEX_hold(MPIR_Win *win)
 void MPIDI_GLEX_release(MPIR_Win *win);
 void MPIDI_GLEX_release(MPIR_Win *win)
 {
-	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_among(win);
 
 	if (window && window->apart)
 		glexch_window_release_own(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);

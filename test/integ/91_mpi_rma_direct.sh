@@ -41,5 +41,7 @@ for i in 1 2 3; do
 	says "rank 0: ok" out && says "rank 1: ok" out
 	result $? "who is killed holds no lock, $i"
 done
+run nested "windows over the memory of other windows"
+run nested "the same by packets" GLEX_MPI_RMA_DIRECT=0
 run many "windows that come and go, where regions are few" GLEX_MAX_REGIONS=12
 finish

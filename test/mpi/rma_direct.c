@@ -10,6 +10,7 @@
  * go by packets: they add up, and nobody gets a number twice.
  * rma_direct.c types - sums and exchanges of every basic type and operation, and what else happens to the window.
  * rma_direct.c orphan - a rank is killed while it adds something long: the others go on with that window.
+ * rma_direct.c nested - windows over the memory of others, and of one rank.
  * rma_direct.c many - windows by the hundred, one after the other, where few regions can be had.
  */
 #include <mpi.h>
@@ -493,6 +494,42 @@ static void run_orphan(void)
 
 /* ---- many -------------------------------------------------------------------------- */
 
+static void put_to(MPI_Win where, int target, int x)
+{
+	MPI_Win_lock_all(MPI_MODE_NOCHECK, where);
+	MPI_Put(&x, 1, MPI_INT, target, 0, 1, MPI_INT, where);
+	MPI_Win_flush(target, where);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_unlock_all(where);
+}
+
+/* Windows over the memory of another one, and of one rank. */
+static void run_nested(void)
+{
+	MPI_Win outer, inner, self, own;
+	int *mem, *mine;
+
+	MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &outer);
+	MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_SELF, &mine, &own);
+	MPI_Win_create(mem, 4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &inner);
+	MPI_Win_create(mine, 4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &self);
+	for (int k = 1; k < 4; k++) {
+		put_to(k == 2 ? inner : outer, to, 10 * k + rank);
+		check(*mem == 10 * k + from, "what was put is not there");
+		put_to(self, to, 10 * k + rank);
+		check(*mine == 10 * k + from, "what was put there is not there");
+		put_to(own, 0, 7);
+		check(*mine == 7, "what was put by oneself is not there");
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	MPI_Win_free(&inner);
+	MPI_Win_free(&self);
+	MPI_Win_free(&own);
+	put_to(outer, to, rank);
+	check(*mem == from, "what was put in the end is not there");
+	MPI_Win_free(&outer);
+}
+
 static void run_many(void)
 {
 	unsigned long long before = at_once();
@@ -537,6 +574,8 @@ int main(int argc, char **argv)
 		run_types();
 	else if (!strcmp(argv[1], "orphan"))
 		run_orphan();
+	else if (!strcmp(argv[1], "nested"))
+		run_nested();
 	else if (!strcmp(argv[1], "many"))
 		run_many();
 	else
