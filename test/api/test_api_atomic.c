@@ -411,6 +411,8 @@ START_TEST(mapped__any_memory_that_can_be__is_mapped_by_peers)
 	say(peer.fd, &work, sizeof(work));
 	peer_join(&peer);
 	side_close(&side);
+	if (_i <= SMALL_HEAP)
+		free(base);
 }
 END_TEST
 
