@@ -108,6 +108,7 @@ swaps='__attribute__((weak)) int MPIDI_GLEX_compare_and_swap(const void *, const
 holds='{ __attribute__((weak)) void MPIDI_GLEX_hold(MPIR_Win *); if (MPIDI_GLEX_hold) MPIDI_GLEX_hold(win_ptr); }'
 releases='{ __attribute__((weak)) void MPIDI_GLEX_release(MPIR_Win *); if (MPIDI_GLEX_release) MPIDI_GLEX_release(win_ptr); }'
 alone='__attribute__((weak)) void MPIDI_GLEX_hold(MPIR_Win *); __attribute__((weak)) void MPIDI_GLEX_release(MPIR_Win *); if (MPIDI_GLEX_hold) MPIDI_GLEX_hold(win_ptr); for (int glex_held = 1; glex_held; glex_held = 0, MPIDI_GLEX_release ? MPIDI_GLEX_release(win_ptr) : (void)0)'
+takes_lock='MPIDI_CH3I_SHM_MUTEX_LOCK(win_ptr)'
 flushes='if (target->sync.sync_flag < MPIDI_RMA_SYNC_FLUSH) {'
 flushed='__attribute__((weak)) int MPIDI_GLEX_flushed(const MPIR_Win *, const MPIDI_RMA_Target_t *); if (MPIDI_GLEX_flushed && MPIDI_GLEX_flushed(win_ptr, target)) goto finish_flush;'
 waits='mpi_errno = MPIDI_CH3_Progress_wait(&progress_state);'
@@ -447,12 +448,8 @@ mend_origins()
 # atomic is where it has a lock for memory that is shared.
 hook_windows()
 {
-	if [ ! -f "$win_fns_c" ] || [ ! -f "$rma_ops_c" ] || [ ! -f "$win_c" ] ||
-		[ "$(grep -cF "$gathers" "$win_fns_c")" != 3 ] || [ "$(grep -cF "$allocates" "$win_fns_c")" != 1 ] ||
-		[ "$(grep -cF "$frees" "$win_c")" != 1 ] || [ "$(grep -cF "$have_met" "$win_c")" != 1 ] ||
-		! grep -qF "$makes_op" "$rma_ops_c"; then
-		return
-	fi
+	has 3 "$gathers" "$win_fns_c" && has 1 "$allocates" "$win_fns_c" && has 1 "$frees" "$win_c" &&
+		has 1 "$have_met" "$win_c" && has 6 "$makes_op" "$rma_ops_c" && has 1 "$flushes" "$rma_sync_c" || return 0
 	insert after "$gathers" "$created" "$win_fns_c" MPIDI_CH3U_Win_create
 	insert after 'fn_exit:' "$allocated" "$win_fns_c" MPIDI_CH3U_Win_allocate
 	insert before "$allocates" "$from_glex" "$win_fns_c"
@@ -461,7 +458,12 @@ hook_windows()
 	insert before "$makes_op" "$puts" "$rma_ops_c" MPIDI_CH3I_Put
 	insert before "$makes_op" "$gets" "$rma_ops_c" MPIDI_CH3I_Get
 	insert before "$flushes" "$flushed" "$rma_sync_c" MPID_Win_flush
-	hold_windows "$recv_req_c" 8 && hold_windows "$rma_handler_c" 4 || return 0
+	for how in acc get_acc cas fop; do
+		has 1 "mpi_errno = MPIDI_CH3I_Shm_${how}_op(" "$rma_ops_c" || return 0
+	done
+	has 8 "$takes_lock" "$recv_req_c" && has 4 "$takes_lock" "$rma_handler_c" || return 0
+	hold_windows "$recv_req_c"
+	hold_windows "$rma_handler_c"
 	for how in acc get_acc cas fop; do
 		insert before "mpi_errno = MPIDI_CH3I_Shm_${how}_op(" "$alone /* $how */" "$rma_ops_c"
 	done
@@ -471,11 +473,16 @@ hook_windows()
 	insert before "$makes_op" "$fetches" "$rma_ops_c" MPID_Fetch_and_op
 }
 
-# hold_windows FILE N: where it takes a lock, N times, and where it gives it back.  False: it does not.
+# has N TEXT FILE: N lines of it
+has()
+{
+	[ -f "$3" ] && [ "$(grep -cF "$2" "$3")" = "$1" ]
+}
+
+# hold_windows FILE: where it takes its lock, and where it gives it back
 hold_windows()
 {
 	! grep -qF "$holds" "$1" || return 0
-	[ -f "$1" ] && [ "$(grep -cF 'MPIDI_CH3I_SHM_MUTEX_LOCK(win_ptr)' "$1")" = "$2" ] || return 1
 	awk -v holds="$holds" -v releases="$releases" -v b="$begin" -v e="$end" '
 		/MPIDI_CH3I_SHM_MUTEX_(LOCK|UNLOCK)\(win_ptr\)/ {
 			printf "\n%s\n%s\n%s\n", b, /UNLOCK/ ? releases : holds, e

@@ -79,7 +79,8 @@ enum { GLEX_MEM_ATOMIC = 128 };
 
 /*
  * Another: as with GLEX_MEM_ATOMIC every byte is reached by a mapping, or GLEX_SYS_ERR says that it
- * cannot be.  For a caller who goes on without, then: the log says why at level info.
+ * cannot be.  For a caller who goes on without, then: the log says why at level info, and nothing of a
+ * memory table that is full, or of a limit.
  */
 enum { GLEX_MEM_MAPPED = 256 };
 

@@ -466,7 +466,7 @@ int glexch_window_get(struct glexch *ch, struct glexch_window *peer, uint64_t of
  * done by the peer, for the reasons above, or as the window has no lock, or this process has threads.
  */
 void *glexch_window_hold(struct glexch *ch, struct glexch_window *peer, uint64_t offset, uint64_t len);
-void glexch_window_release(struct glexch_window *peer);
+void glexch_window_release(struct glexch *ch);
 
 /* The same of a window of ours, for what is done in it here.  Nothing if it has no lock. */
 void glexch_window_hold_own(struct glexch *ch, struct glexch_window *window);

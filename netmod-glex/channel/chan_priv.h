@@ -466,6 +466,7 @@ struct glexch {
 	uint64_t *locks;      /* of those; NULL: none yet, or no memory for them */
 	uint64_t locks_used;  /* a bit each */
 	glex_mem_handle_t locks_mh;
+	uint64_t *held; /* the lock of a peer's, between glexch_window_hold and _release */
 	struct glexch_conn **hash;
 	uint32_t hash_mask;
 	uint32_t conns;

@@ -5,7 +5,7 @@
  * Its owner registers it so that all of it is mapped by whoever reaches it, and tells where it is.  What others do
  * there the caller's own processor does, and has done when the call returns: nothing is under way, nothing is to be
  * waited for, and what the caller sends next comes later.  So it is only for endpoints that execute their requests
- * themselves; others (NORMAL, out of order) are told so by glex_inject, and never try again.
+ * themselves; others (NORMAL, out of order) are told so by glex_fetch, and never try again.
  *
  * What is more than a PUT or a GET, a sum or an exchange, has a lock in the memory of the window's owner.  It is held for
  * the time of one operation, by who does it, and by the owner for what he does for others; by whoever is dead
@@ -180,7 +180,7 @@ void glexch_window_release_own(struct glexch *ch, const struct glexch_window *wi
 
 /* ---- those of others ----------------------------------------------------- */
 
-/* I2.  BUSY: it is none that a later one would not find otherwise. */
+/* I2; but of GLEX_BUSY, which clears by itself. */
 static __attribute__((noinline)) void glexch_window_refused(struct glexch *ch, struct glexch_window *peer,
 							    glex_ret_t ret)
 {
@@ -303,18 +303,21 @@ int glexch_window_put(struct glexch *ch, struct glexch_window *peer, uint64_t of
 	return glexch_window_store(peer, offset, buf, len) || glexch_window_inject(ch, peer, offset, buf, len);
 }
 
-/* 0: the window has no lock, or it cannot be reached. */
-static __attribute__((noinline)) int glexch_window_try_lock(struct glexch *ch, const struct glexch_window *peer,
-							    struct glex_put_way **way_p)
+/* 0: the window has no lock, or none that can be reached, and is not asked for it again. */
+static __attribute__((noinline)) int glexch_window_try_lock(struct glexch *ch, struct glexch_window *peer)
 {
+	struct glexch_window lock = {.ep = peer->ep, .handle = peer->lock_handle, .key = peer->key};
 	glex_ep_addr_t addr = {.v = peer->ep};
-	struct glexch_window lock = *peer;
 	glex_mem_handle_t mh = {.v = peer->lock_handle};
 	uint64_t word;
 
-	lock.handle = peer->lock_handle;
-	return peer->lock_handle && glexch_window_fetch(ch, &lock, peer->lock, &word, sizeof(word)) &&
-	       glex_put_way_open(ch->ep, addr, mh, peer->key, way_p) == GLEX_SUCCESS;
+	if (!peer->lock_handle)
+		return 0;
+	if (glexch_window_fetch(ch, &lock, peer->lock, &word, sizeof(word)) &&
+	    glex_put_way_open(ch->ep, addr, mh, peer->key, &peer->lock_way) == GLEX_SUCCESS)
+		return 1;
+	peer->lock_handle = 0;
+	return 0;
 }
 
 void *glexch_window_hold(struct glexch *ch, struct glexch_window *peer, uint64_t offset, uint64_t len)
@@ -322,22 +325,22 @@ void *glexch_window_hold(struct glexch *ch, struct glexch_window *peer, uint64_t
 	uint64_t *word;
 	void *at;
 
-	if (!glexch_window_has(ch, peer, offset, len) ||
-	    (!peer->lock_way && !glexch_window_try_lock(ch, peer, &peer->lock_way)))
+	if (!glexch_window_has(ch, peer, offset, len) || (!peer->lock_way && !glexch_window_try_lock(ch, peer)))
 		return NULL;
 	word = glex_atomic_place(peer->lock_way, peer->lock, sizeof(*word));
 	if (!word)
 		return NULL;
 	glexch_lock(ch, word, peer->born);
+	ch->held = word;
 	at = glex_put_place(peer->way, (uint32_t)offset, (uint32_t)len);
 	if (!at)
-		glexch_unlock(word);
+		glexch_window_release(ch);
 	return at;
 }
 
-void glexch_window_release(struct glexch_window *peer)
+void glexch_window_release(struct glexch *ch)
 {
-	glexch_unlock((uint64_t *)(void *)(peer->lock_way->base + peer->lock));
+	glexch_unlock(ch->held);
 }
 
 void glexch_window_forget(struct glexch_window *peer)

@@ -39,10 +39,11 @@
 
 struct MPID_nem_glex_window {
 	struct MPID_nem_glex_window *next;
-	const MPIR_Win *win;	  /* NULL: memory for one that is being made */
+	const MPIR_Win *win;	  /* NULL: memory of one that is being made, or freed */
 	void *mem;		  /* the channel's; NULL: the program's */
 	struct glexch_window *of; /* by rank; NULL: there is no other rank */
 	int members;
+	int rank;  /* ours */
 	int apart; /* no two of them share memory: MPICH keeps no others from what it does there */
 };
 
@@ -138,11 +139,11 @@ static struct MPID_nem_glex_window *MPID_nem_glex_window_of_memory(const void *m
 	return window;
 }
 
-/* What we have to tell of ours. */
-static void MPID_nem_glex_window_show(struct MPID_nem_glex_window *window, void *mem, MPI_Aint size,
-				      struct glexch_window *mine)
+/* What we have to tell of ours: as it is, that others have to ask. */
+static void MPID_nem_glex_window_show(struct MPID_nem_glex_window *window, void *mem, MPI_Aint size)
 {
-	memset(mine, 0, sizeof(*mine));
+	struct glexch_window *mine = &window->of[window->rank];
+
 	if (!MPID_nem_glex.rma_direct || !mem || size <= 0 ||
 	    (!window->mem && ((uint64_t)size > MPID_nem_glex.rma_adopt || /* I3 */
 			      MPID_nem_glex.rma_adopted >= MPID_NEM_GLEX_ADOPTED_MAX)))
@@ -151,16 +152,33 @@ static void MPID_nem_glex_window_show(struct MPID_nem_glex_window *window, void 
 	MPID_nem_glex.rma_adopted += !window->mem && mine->len;
 }
 
-/* What is known of a window that has just been made: perhaps its memory.  NULL: there is none for this. */
+/* All have met, or it could not be made: nobody reaches ours any more. */
+void MPIDI_GLEX_window_over(MPIR_Win *win);
+void MPIDI_GLEX_window_over(MPIR_Win *win)
+{
+	struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
+
+	if (!window)
+		return;
+	if (window->members) {
+		MPID_nem_glex.rma_adopted -= !window->mem && window->of[window->rank].len;
+		glexch_window_close(MPID_nem_glex.ch, &window->of[window->rank]);
+	}
+	if (!window->mem) {
+		MPID_nem_glex_window_drop(window);
+	} else {
+		MPID_nem_glex_window_forget(window);
+		window->win = NULL;
+	}
+}
+
+/* What is kept of a window that has just been made: perhaps with its memory.  NULL: there is no room. */
 static struct MPID_nem_glex_window *MPID_nem_glex_window_begin(const MPIR_Win *win, const void *mem)
 {
-	struct MPID_nem_glex_window *window, *old = MPID_nem_glex_window_find(win);
+	struct MPID_nem_glex_window *window = NULL;
 
-	if (old) { /* that could not be freed: a member was lost.  Its memory may be in use */
-		MPID_nem_glex_window_forget(old);
-		old->win = NULL;
-	}
-	window = win->create_flavor == MPI_WIN_FLAVOR_ALLOCATE ? MPID_nem_glex_window_of_memory(mem) : NULL;
+	if (win->create_flavor == MPI_WIN_FLAVOR_ALLOCATE) /* others may be over the memory of one of those */
+		window = MPID_nem_glex_window_of_memory(mem);
 	if (!window)
 		return MPID_nem_glex_window_new(win, NULL);
 	window->win = win;
@@ -176,40 +194,28 @@ int MPIDI_GLEX_window(MPIR_Win *win, void *mem, MPI_Aint size)
 	uint32_t born;
 
 	if (!MPID_nem_glex.ch)
-		return MPI_SUCCESS;
+		goto fn_exit;
+	MPIDI_GLEX_window_over(win); /* another one there that CH3 could not make in the end */
 	window = MPID_nem_glex_window_begin(win, mem);
 	MPIR_ERR_CHKANDJUMP(!window, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	if (n == 1)
-		return MPI_SUCCESS;
+		goto fn_exit;
 	window->of = MPL_calloc((size_t)n, sizeof(*window->of), MPL_MEM_RMA);
 	MPIR_ERR_CHKANDJUMP(!window->of, mpi_errno, MPI_ERR_OTHER, "**nomem");
 	window->members = n;
+	window->rank = win->comm_ptr->rank;
 	window->apart = MPID_nem_glex_nearness(win->comm_ptr) == MPID_NEM_GLEX_APART;
 	born = glexch_deaths(MPID_nem_glex.ch);
-	MPID_nem_glex_window_show(window, mem, size, &window->of[win->comm_ptr->rank]);
+	MPID_nem_glex_window_show(window, mem, size);
 	mpi_errno = MPID_nem_glex_allgather(window->of, (int)sizeof(*window->of), win->comm_ptr);
+	MPIR_ERR_CHECK(mpi_errno);
 	for (i = 0; i < n; i++)
 		window->of[i].born = born;
 fn_exit:
 	return mpi_errno;
 fn_fail:
+	MPIDI_GLEX_window_over(win);
 	goto fn_exit;
-}
-
-/* All have met: nobody reaches ours any more. */
-void MPIDI_GLEX_window_over(MPIR_Win *win);
-void MPIDI_GLEX_window_over(MPIR_Win *win)
-{
-	struct MPID_nem_glex_window *window = MPID_nem_glex_window_find(win);
-
-	if (!window)
-		return;
-	if (window->members) {
-		MPID_nem_glex.rma_adopted -= !window->mem && window->of[win->comm_ptr->rank].len;
-		glexch_window_close(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
-	}
-	if (!window->mem)
-		MPID_nem_glex_window_drop(window);
 }
 
 /* 0: it is CH3's to free. */
@@ -337,13 +343,18 @@ static inline int MPID_nem_glex_window_done(MPIR_Request *ureq)
 	return 1;
 }
 
+/* Of what was sent there. */
+static int MPID_nem_glex_window_misses_nothing(const MPIDI_RMA_Target_t *target)
+{
+	return !target->num_ops_flush_not_issued && !MPID_nem_glex_missing(target);
+}
+
 /* A call is about to complete what was done to the target: 1, nothing is missing. */
 int MPIDI_GLEX_flushed(const MPIR_Win *win, const MPIDI_RMA_Target_t *target);
 int MPIDI_GLEX_flushed(const MPIR_Win *win, const MPIDI_RMA_Target_t *target)
 {
 	return win->states.access_state != MPIDI_RMA_LOCK_ALL_ISSUED &&
-	       target->access_state == MPIDI_RMA_LOCK_GRANTED && !target->num_ops_flush_not_issued &&
-	       !MPID_nem_glex_missing(target);
+	       target->access_state == MPIDI_RMA_LOCK_GRANTED && MPID_nem_glex_window_misses_nothing(target);
 }
 
 /* 1: it is done. */
@@ -388,12 +399,12 @@ static int MPID_nem_glex_window_is_next(MPIR_Win *win, int rank)
 	MPIDI_RMA_Target_t *target = NULL;
 
 	MPIDI_CH3I_Win_find_target(win, rank, &target);
-	return !target || (!target->num_ops_flush_not_issued && !MPID_nem_glex_missing(target));
+	return !target || MPID_nem_glex_window_misses_nothing(target);
 }
 
 /* Where count elements of the target are, to be operated on; NULL: CH3 has to.  *len_p: their bytes. */
 static void *MPID_nem_glex_window_hold(MPIR_Win *win, int rank, MPI_Aint disp, MPI_Aint count, MPI_Datatype type,
-				       struct glexch_window **peer_p, size_t *len_p)
+				       size_t *len_p)
 {
 	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_among(win);
 
@@ -401,15 +412,14 @@ static void *MPID_nem_glex_window_hold(MPIR_Win *win, int rank, MPI_Aint disp, M
 	    !MPID_nem_glex_epoch_begins(win, rank) || !MPID_nem_glex_window_is_next(win, rank))
 		return NULL;
 	MPID_nem_glex_window_settle();
-	*peer_p = &window->of[rank];
 	*len_p = (size_t)count * (size_t)MPIR_Datatype_get_basic_size(type);
-	return glexch_window_hold(MPID_nem_glex.ch, *peer_p, (uint64_t)(win->basic_info_table[rank].disp_unit * disp),
-				  *len_p);
+	return glexch_window_hold(MPID_nem_glex.ch, &window->of[rank],
+				  (uint64_t)(win->basic_info_table[rank].disp_unit * disp), *len_p);
 }
 
-static int MPID_nem_glex_window_released(struct glexch_window *peer, size_t len, MPIR_Request *ureq)
+static int MPID_nem_glex_window_released(size_t len, MPIR_Request *ureq)
 {
-	glexch_window_release(peer);
+	glexch_window_release(MPID_nem_glex.ch);
 	MPID_nem_glex.rma_put = 1;
 	MPID_nem_glex.stats.summed[glexch_size_class(len)]++;
 	MPID_nem_glex.stats.summed_bytes += len;
@@ -424,14 +434,13 @@ int MPIDI_GLEX_accumulate(const void *buf, MPI_Aint count, MPI_Datatype type, vo
 			  MPI_Datatype result_type, int rank, MPI_Aint disp, MPI_Aint target_count,
 			  MPI_Datatype target_type, MPI_Op op, MPIR_Win *win, MPIR_Request *ureq, int *mpi_errno_p)
 {
-	struct glexch_window *peer;
 	size_t len;
 	void *at;
 
 	if (!HANDLE_IS_BUILTIN(op) || (op != MPI_NO_OP && (type != target_type || count != target_count)) ||
 	    (result && (result_type != target_type || result_count != target_count)))
 		return 0;
-	at = MPID_nem_glex_window_hold(win, rank, disp, target_count, target_type, &peer, &len);
+	at = MPID_nem_glex_window_hold(win, rank, disp, target_count, target_type, &len);
 	if (!at)
 		return 0;
 	if (result)
@@ -439,7 +448,7 @@ int MPIDI_GLEX_accumulate(const void *buf, MPI_Aint count, MPI_Datatype type, vo
 	if (op != MPI_NO_OP)
 		*mpi_errno_p = do_accumulate_op((void *)(uintptr_t)buf, count, type, at, target_count, target_type, 0,
 						op, MPIDI_RMA_ACC_SRCBUF_DEFAULT);
-	return MPID_nem_glex_window_released(peer, len, ureq);
+	return MPID_nem_glex_window_released(len, ureq);
 }
 
 int MPIDI_GLEX_compare_and_swap(const void *buf, const void *compare, void *result, MPI_Datatype type, int rank,
@@ -447,16 +456,15 @@ int MPIDI_GLEX_compare_and_swap(const void *buf, const void *compare, void *resu
 int MPIDI_GLEX_compare_and_swap(const void *buf, const void *compare, void *result, MPI_Datatype type, int rank,
 				MPI_Aint disp, MPIR_Win *win)
 {
-	struct glexch_window *peer;
 	size_t len;
-	void *at = MPID_nem_glex_window_hold(win, rank, disp, 1, type, &peer, &len);
+	void *at = MPID_nem_glex_window_hold(win, rank, disp, 1, type, &len);
 
 	if (!at)
 		return 0;
 	memcpy(result, at, len);
 	if (MPIR_Compare_equal(compare, at, type))
 		memcpy(at, buf, len);
-	return MPID_nem_glex_window_released(peer, len, NULL);
+	return MPID_nem_glex_window_released(len, NULL);
 }
 
 /* CH3 operates on our window, for others or for this process. */
@@ -466,7 +474,7 @@ void MPIDI_GLEX_hold(MPIR_Win *win)
 	struct MPID_nem_glex_window *window = MPID_nem_glex_window_among(win);
 
 	if (window && window->apart)
-		glexch_window_hold_own(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
+		glexch_window_hold_own(MPID_nem_glex.ch, &window->of[window->rank]);
 }
 
 void MPIDI_GLEX_release(MPIR_Win *win);
@@ -475,5 +483,5 @@ void MPIDI_GLEX_release(MPIR_Win *win)
 	const struct MPID_nem_glex_window *window = MPID_nem_glex_window_among(win);
 
 	if (window && window->apart)
-		glexch_window_release_own(MPID_nem_glex.ch, &window->of[win->comm_ptr->rank]);
+		glexch_window_release_own(MPID_nem_glex.ch, &window->of[window->rank]);
 }

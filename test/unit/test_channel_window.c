@@ -178,7 +178,7 @@ START_TEST(hold__any_place__is_the_window_itself)
 	own = window;
 	for (uint32_t k = 0; k < 50; k++) {
 		ck_assert_ptr_eq(hold(k * 8, 100), mem + k * 8);
-		glexch_window_release(&window);
+		glexch_window_release(procs[1].ch);
 		glexch_window_hold_own(procs[0].ch, &own);
 		glexch_window_release_own(procs[0].ch, &own);
 	}
