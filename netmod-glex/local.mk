@@ -43,6 +43,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_put.c \
 	netmod-glex/glue/glex_same.c \
 	netmod-glex/glue/glex_send.c \
+	netmod-glex/glue/glex_stage.c \
 	netmod-glex/glue/glex_stats.c \
 	netmod-glex/glue/glex_target.c \
 	netmod-glex/glue/glex_tree.c \

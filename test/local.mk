@@ -83,7 +83,7 @@ check-programs:
 EXTRA_DIST += \
 	test/mpi/come_and_go.c \
 	test/ci/lib.sh test/ci/order.awk test/ci/strip.awk \
-	test/lib/failures.sh test/lib/mpi.sh test/mpi/helper.h test/mpi/cancel.c test/mpi/coll.c test/mpi/coll_ahead.c test/mpi/coll_death.c test/mpi/coll_late.c test/mpi/coll_long.c test/mpi/coll_merged.c test/mpi/coll_refused.c test/mpi/coll_revoke.c test/mpi/coll_soak.c test/mpi/derived.c test/mpi/eager.c test/mpi/echo.c test/mpi/last_words.c test/mpi/limits.c test/mpi/lost.c test/mpi/lost_child.c test/mpi/near.c test/mpi/no_memory.c test/mpi/one_core.c test/mpi/part.c test/mpi/rma.c test/mpi/rma_direct.c test/mpi/rma_lost.c test/mpi/rma_threads.c test/mpi/serve.c test/mpi/soak.c test/mpi/unexpected.c \
+	test/lib/failures.sh test/lib/mpi.sh test/mpi/helper.h test/mpi/cancel.c test/mpi/coll.c test/mpi/coll.h test/mpi/coll_ahead.c test/mpi/coll_blocks.c test/mpi/coll_death.c test/mpi/coll_late.c test/mpi/coll_long.c test/mpi/coll_merged.c test/mpi/coll_refused.c test/mpi/coll_revoke.c test/mpi/coll_soak.c test/mpi/derived.c test/mpi/eager.c test/mpi/echo.c test/mpi/last_words.c test/mpi/limits.c test/mpi/lost.c test/mpi/lost_child.c test/mpi/near.c test/mpi/no_memory.c test/mpi/one_core.c test/mpi/part.c test/mpi/rma.c test/mpi/rma_direct.c test/mpi/rma_lost.c test/mpi/rma_threads.c test/mpi/serve.c test/mpi/soak.c test/mpi/unexpected.c \
 	test/mpi/stats.c test/bench/coll_bench.c test/bench/coll_least.c test/bench/coll_least.h test/bench/coll_compare.sh test/bench/collsim.sh \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
 	test/bench/mpi_shapes.c test/bench/osu test/bench/osu_table.awk test/bench/wait.sh \

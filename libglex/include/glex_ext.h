@@ -511,7 +511,7 @@ glex_ret_t glex_rcache_query(glex_rcache_handle_t rc, struct glex_rcache_stats *
 enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_DIRECT = 2 };
 
 #define GLEX_GROUP_DIRECT_MAX 64		   /* members */
-#define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast, or allreduce */
+#define GLEX_GROUP_LONG_MAX   UINT64_C(0x40000000) /* bytes of a long broadcast, reduction or block */
 
 #define GLEX_GROUP_STAGE_MAX	  (16u << 20) /* of what glex_group_stage is given */
 #define GLEX_GROUP_GATHER_MAX	  112	      /* bytes of each member */
@@ -631,7 +631,7 @@ glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *data, void *r
 
 /*
  * Has every member keep twice len bytes, len being up to GLEX_GROUP_STAGE_MAX, that the others write to, for
- * glex_group_allreduce_long.  Once a group; begun by all alike, and ended by glex_group_wait, like a collective, but that
+ * the collectives that follow here.  Once a group; begun by all alike, and ended by glex_group_wait, like a collective, but that
  * returns GLEX_ACCESS_ERR to all if somebody has no such memory, or reaches somebody's only by
  * requests that others execute (glex_inject).  There is no stage then, and the group goes on without.
  * GLEX_NOT_IMPLEMENTED: the group has a tree, or more than GLEX_GROUP_GATHER_MEMBERS members.  GLEX_INVALID_PARAM: also
@@ -650,6 +650,24 @@ glex_ret_t glex_group_stage(glex_group_t group, uint64_t len);
  */
 glex_ret_t glex_group_allreduce_long(glex_group_t group, const void *data, void *result, uint64_t len, uint32_t unit,
 				     glex_group_combine_t combine, void *arg);
+
+/*
+ * Likewise: to member root alone, result being unused elsewhere; and of a block of len bytes for each member, data being
+ * those for all in their order, where each gets what came to be of his (result may be data: it is put at its
+ * beginning).  All members wait for all.
+ */
+glex_ret_t glex_group_reduce_long(glex_group_t group, uint32_t root, const void *data, void *result, uint64_t len,
+				  uint32_t unit, glex_group_combine_t combine, void *arg);
+glex_ret_t glex_group_reduce_scatter(glex_group_t group, const void *data, void *result, uint64_t len, uint32_t unit,
+				     glex_group_combine_t combine, void *arg);
+
+/*
+ * Likewise, and nothing is combined.  allgather_long: data is the member's block of len bytes, everybody's come to all, those
+ * of member i to i * len; data may be the member's own place there.  alltoall: data has a block for each member in their
+ * order, and that of member i for this one comes to i * len of all, which may be data.
+ */
+glex_ret_t glex_group_allgather_long(glex_group_t group, const void *data, void *all, uint64_t len);
+glex_ret_t glex_group_alltoall(glex_group_t group, const void *data, void *all, uint64_t len);
 
 /*
  * As those before: len bytes of everybody (up to GLEX_GROUP_GATHER_MAX, the same number everywhere) come to

@@ -67,6 +67,10 @@ glex_man_aliases = \
 	libglex/man/glex_group_allreduce_by.3 \
 	libglex/man/glex_group_stage.3 \
 	libglex/man/glex_group_allreduce_long.3 \
+	libglex/man/glex_group_reduce_long.3 \
+	libglex/man/glex_group_reduce_scatter.3 \
+	libglex/man/glex_group_allgather_long.3 \
+	libglex/man/glex_group_alltoall.3 \
 	libglex/man/glex_group_gather.3 \
 	libglex/man/glex_group_allgather.3 \
 	libglex/man/glex_group_wait.3 \

@@ -38,5 +38,6 @@
 #include "glex_coll_op.c"
 #include "glex_tree.c"
 #include "glex_coll.c"
+#include "glex_stage.c"
 #include "glex_gather.c"
 #include "glex_reduce.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * glex_coll.c - barrier, broadcast, reductions and gathers of MPI, run by the NICs.
+ * glex_coll.c - barrier, broadcast, reductions, gathers and exchanges of MPI, run by the NICs.
  *
  *   communicator --- netmod_priv ---> tree ---> group (glex_ext.h), endpoints of its own
  *                                       |
@@ -18,8 +18,8 @@
  * An operation longer than a packet takes several, one after the other: what begins the
  * next is a poll, as with the operations that wait.  A long broadcast is fetched from the
  * root's buffer instead, or passed down the tree (glex_group_bcast_long), if all reach each other's memory.
- * A long allreduce goes through memory that ranks keep for each other's operands (glex_group_stage), if all can.
- * A gather takes one packet of each rank, or is MPICH's.
+ * Long reductions and gathers to all, and exchanges, go through memory that ranks keep for each other's (glex_stage.c), if
+ * all can.  A gather to one takes one packet of each rank, or is MPICH's.
  *
  * I1  The operations of a communicator begin in the order of the calls, one at a time, whoever does them.
  * I2  A request holds its communicator, and whoever waits is in a call that has it, so a
@@ -51,11 +51,16 @@ static int MPID_nem_glex_coll_error(const struct MPID_nem_glex_tree *tree, glex_
 	return mpi_errno;
 }
 
+static int MPID_nem_glex_reduces(const struct MPID_nem_glex_op *op)
+{
+	return op->kind == MPID_NEM_GLEX_REDUCE || op->kind == MPID_NEM_GLEX_SCATTER;
+}
+
 /* The next packet of it, by the NICs. */
 MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	size_t left = op->len - op->at;
-	size_t most = op->kind == MPID_NEM_GLEX_REDUCE ? MPID_nem_glex_reduce_most(tree, op) : MPID_NEM_GLEX_MP_BYTES;
+	size_t most = MPID_nem_glex_reduces(op) ? MPID_nem_glex_reduce_most(tree, op) : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
 	switch (op->kind) {
@@ -71,13 +76,25 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 		if (op->is_long)
 			return glex_group_bcast_long(tree->group, (uint32_t)op->root, op->to, op->len);
 		return glex_group_bcast(tree->group, (uint32_t)op->root, op->to + op->at, (uint32_t)op->part);
+	case MPID_NEM_GLEX_ALLTOALL:
+		return glex_group_alltoall(tree->group, op->from, op->to, op->len);
 	case MPID_NEM_GLEX_GATHER:
+		if (op->is_long)
+			return glex_group_allgather_long(tree->group, op->from, op->to, op->len);
 		if (op->root == MPIDI_GLEX_ALL)
 			return glex_group_allgather(tree->group, op->part_of_it, op->to, (uint32_t)op->part);
 		return glex_group_gather(tree->group, (uint32_t)op->root, op->part_of_it, op->to, (uint32_t)op->part);
 	default:
-		return MPID_nem_glex_reduce_post(tree->group, op);
+		return MPID_nem_glex_reduce_post(tree, op);
 	}
+}
+
+/* What this rank gives to a gather to all. */
+static const void *MPID_nem_glex_gather_from(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
+{
+	if (!op->is_long)
+		return op->part_of_it;
+	return op->from == op->to + (size_t)tree->rank * op->len ? MPI_IN_PLACE : op->from;
 }
 
 /* All of it, by MPICH. */
@@ -94,9 +111,16 @@ static int MPID_nem_glex_op_pass(struct MPID_nem_glex_tree *tree, struct MPID_ne
 		mpi_errno = MPIR_Ibarrier_intra_sched_auto(comm, sched);
 	else if (op->kind == MPID_NEM_GLEX_BCAST)
 		mpi_errno = MPIR_Ibcast_intra_sched_auto(op->to, len, MPID_NEM_GLEX_BYTE, op->root, comm, sched);
+	else if (op->kind == MPID_NEM_GLEX_ALLTOALL)
+		mpi_errno = MPIR_Ialltoall_intra_sched_auto(from, len, MPID_NEM_GLEX_BYTE, op->to, len,
+							    MPID_NEM_GLEX_BYTE, comm, sched);
+	else if (op->kind == MPID_NEM_GLEX_SCATTER)
+		mpi_errno = MPIR_Ireduce_scatter_block_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, comm,
+									sched);
 	else if (op->kind == MPID_NEM_GLEX_GATHER && op->root == MPIDI_GLEX_ALL)
-		mpi_errno = MPIR_Iallgather_intra_sched_auto(op->part_of_it, len, MPID_NEM_GLEX_BYTE, op->to, len,
-							     MPID_NEM_GLEX_BYTE, comm, sched);
+		mpi_errno =
+			MPIR_Iallgather_intra_sched_auto(MPID_nem_glex_gather_from(tree, op), len, MPID_NEM_GLEX_BYTE,
+							 op->to, len, MPID_NEM_GLEX_BYTE, comm, sched);
 	else if (op->kind == MPID_NEM_GLEX_GATHER)
 		mpi_errno = MPIR_Igather_intra_sched_auto(op->part_of_it, len, MPID_NEM_GLEX_BYTE, op->to, len,
 							  MPID_NEM_GLEX_BYTE, op->root, comm, sched);
@@ -113,8 +137,11 @@ fn_fail:
 
 static int MPID_nem_glex_is_passed(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
 {
+	enum MPID_nem_glex_need need =
+		op->kind == MPID_NEM_GLEX_BCAST ? MPID_NEM_GLEX_NEEDS_BUFFERS : MPID_NEM_GLEX_NEEDS_STAGE;
+
 	return tree->state == MPID_NEM_GLEX_TREE_NEVER ||
-	       (op->is_long && tree->longs[op->kind].state == MPID_NEM_GLEX_TREE_NEVER);
+	       (op->is_long && tree->longs[need].state == MPID_NEM_GLEX_TREE_NEVER);
 }
 
 static int MPID_nem_glex_is_own(const struct MPID_nem_glex_op *op)
@@ -141,10 +168,11 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_
 }
 
 /* A packet of it is done.  True: that was the last. */
-MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_advance(struct MPID_nem_glex_op *op)
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_op_advance(const struct MPID_nem_glex_tree *tree,
+						      struct MPID_nem_glex_op *op)
 {
-	if (op->kind == MPID_NEM_GLEX_REDUCE)
-		MPID_nem_glex_reduce_store(op);
+	if (MPID_nem_glex_reduces(op))
+		MPID_nem_glex_reduce_store(tree, op);
 	op->at += op->part;
 	return op->at >= op->len;
 }
@@ -278,10 +306,11 @@ MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tr
 	}
 	if (op->error == MPI_SUCCESS)
 		op->error = MPID_nem_glex_coll_error(tree, ret);
-	if (op->packed && op->error == MPI_SUCCESS && (op->kind == MPID_NEM_GLEX_GATHER || op->root != tree->rank))
+	if (op->packed && op->to == op->packed && op->error == MPI_SUCCESS &&
+	    (op->kind != MPID_NEM_GLEX_BCAST || op->root != tree->rank))
 		op->error = MPID_nem_glex_op_unpack(op);
 	MPID_nem_glex_op_drop_packed(op);
-	if (op->kind == MPID_NEM_GLEX_REDUCE)
+	if (MPID_nem_glex_reduces(op))
 		MPID_nem_glex_reduce_end(op);
 	op->done = 1;
 	if (!req) {
@@ -381,7 +410,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *
 		ret = MPID_nem_glex_longs_stepped(op, ret);
 	if (unlikely(op->kind == MPID_NEM_GLEX_STAGE))
 		ret = MPID_nem_glex_stage_stepped(op, ret);
-	if (ret == GLEX_SUCCESS && !MPID_nem_glex_op_advance(op)) {
+	if (ret == GLEX_SUCCESS && !MPID_nem_glex_op_advance(tree, op)) {
 		ret = MPID_nem_glex_op_post(tree, op);
 		if (ret == GLEX_SUCCESS)
 			return 1;
@@ -540,11 +569,11 @@ fn_fail:
 }
 
 /* As with the tree. */
-MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind,
+MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_need need,
 					     int (*try)(struct MPID_nem_glex_tree *tree), int may_block, int *has_p)
 {
 	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_longs *longs = &tree->longs[kind];
+	struct MPID_nem_glex_longs *longs = &tree->longs[need];
 
 	if (longs->state == MPID_NEM_GLEX_TREE_LATER)
 		mpi_errno = try(tree);
@@ -567,7 +596,7 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tr
 		if (unlikely(op->inner))
 			return GLEX_NO_MP;
 		ret = glex_group_look(tree->group, &tree->word, &tree->value);
-		if (ret != GLEX_SUCCESS || MPID_nem_glex_op_advance(op))
+		if (ret != GLEX_SUCCESS || MPID_nem_glex_op_advance(tree, op))
 			break;
 		ret = MPID_nem_glex_op_post(tree, op);
 	}
@@ -641,7 +670,8 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_
 		return MPIDI_GLEX_PASS;
 	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
 	if (tree && is_long)
-		mpi_errno = MPID_nem_glex_tree_has(tree, MPID_NEM_GLEX_BCAST, MPID_nem_glex_longs_try, !req_p, &does);
+		mpi_errno = MPID_nem_glex_tree_has(tree, MPID_NEM_GLEX_NEEDS_BUFFERS, MPID_nem_glex_longs_try, !req_p,
+						   &does);
 	MPIR_ERR_CHECK(mpi_errno);
 	if (!tree || !does)
 		return MPIDI_GLEX_PASS;
@@ -675,6 +705,9 @@ static const struct MPIDI_GLEX_coll MPID_nem_glex_coll = {
 	.bcast = MPID_nem_glex_bcast,
 	.reduce = MPID_nem_glex_reduce,
 	.gather = MPID_nem_glex_gather,
+	.scatter = MPID_nem_glex_scatter,
+	.scatter_counts = MPID_nem_glex_scatter_counts,
+	.alltoall = MPID_nem_glex_alltoall,
 };
 
 /* MPICH leaves the member to us. */

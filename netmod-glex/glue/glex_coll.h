@@ -33,7 +33,7 @@ struct MPID_nem_glex_op {
 	unsigned char *to;    /* NULL: the result is not wanted */
 	const unsigned char *from;
 	unsigned char *packed; /* of a type with gaps, the bytes: to and from are there */
-	int is_long;	       /* a broadcast that is fetched from the root's buffer; a reduction by a stage */
+	int is_long;	       /* a broadcast that is fetched from the root's buffer; any other: by a stage */
 	int is_denied;	       /* of the tree's own: something could not be fetched */
 	int calls;	       /* of a reduction: MPICH's function combines */
 	int done;
@@ -41,8 +41,11 @@ struct MPID_nem_glex_op {
 	struct MPID_nem_glex_operand operand;
 	MPI_Datatype type;
 	MPI_Op mpi_op;
-	union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
-	unsigned char part_of_it[GLEX_GROUP_GATHER_MAX]; /* what this rank has to give to a gather */
+	union {
+		union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
+		unsigned char part_of_it[GLEX_GROUP_GATHER_MAX]; /* what this rank has to give to a short gather */
+		unsigned char blocks[GLEX_GROUP_BY_MAX(2)];	 /* of all, of which this rank gets one */
+	};
 	size_t packed_len;
 	void *buf;
 	MPI_Aint count;
@@ -50,7 +53,10 @@ struct MPID_nem_glex_op {
 
 struct MPID_nem_glex_build;
 
-/* What the long ones of a kind need: that all reach each other's buffers; a stage.  is_known: as of the tree. */
+/* What long ones need: broadcasts that all reach each other's buffers, all others a stage. */
+enum MPID_nem_glex_need { MPID_NEM_GLEX_NEEDS_BUFFERS, MPID_NEM_GLEX_NEEDS_STAGE, MPID_NEM_GLEX_NEEDS };
+
+/* is_known: as of the tree */
 struct MPID_nem_glex_longs {
 	enum MPID_nem_glex_tree_state state;
 	int is_known;
@@ -63,7 +69,7 @@ struct MPID_nem_glex_tree {
 	int rank, is_broken;
 	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of longs */
 	int is_known;
-	struct MPID_nem_glex_longs longs[MPID_NEM_GLEX_KINDS];
+	struct MPID_nem_glex_longs longs[MPID_NEM_GLEX_NEEDS];
 	MPIR_Comm *comm; /* whose it is, and goes with */
 	glex_group_t group;
 	struct MPID_nem_glex_build *build; /* while it is made */
@@ -94,8 +100,8 @@ int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPI
 /* Begins it, or has it wait for its turn; waits for what blocks. */
 int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
-/* Whether what the long ones of a kind need is there; try begins to find out. */
-int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind,
+/* Whether what long ones need is there; try begins to find out. */
+int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_need need,
 			   int (*try)(struct MPID_nem_glex_tree *tree), int may_block, int *has_p);
 
 /* On the list of those that are polled; a tree that has been made, or not, begins what waits for that. */
@@ -104,25 +110,39 @@ void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
 
 /* ---- glex_gather.c --------------------------------------------------------- */
 
-/* As struct MPIDI_GLEX_coll has it. */
+/* As struct MPIDI_GLEX_coll has them. */
+int MPID_nem_glex_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+			   MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm *comm, int failed,
+			   MPIR_Request **req_p);
 int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
 			 MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed,
 			 MPIR_Request **req_p);
 
 /* ---- glex_reduce.c --------------------------------------------------------- */
 
-/* As struct MPIDI_GLEX_coll has it. */
+/* As struct MPIDI_GLEX_coll has them. */
+int MPID_nem_glex_scatter(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op,
+			  MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+int MPID_nem_glex_scatter_counts(const void *sendbuf, void *recvbuf, const MPI_Aint counts[], MPI_Datatype type,
+				 MPI_Op mpi_op, MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op mpi_op, int root,
 			 MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 
 /* The numbers that one packet has room for; begins the next packet; puts its result where it belongs; all is over. */
 size_t MPID_nem_glex_reduce_most(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op);
-glex_ret_t MPID_nem_glex_reduce_post(glex_group_t group, struct MPID_nem_glex_op *op);
-void MPID_nem_glex_reduce_store(const struct MPID_nem_glex_op *op);
+glex_ret_t MPID_nem_glex_reduce_post(const struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
+void MPID_nem_glex_reduce_store(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op);
 void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op);
 
-/* Begins to have a stage made; what comes of it; all of it has ended. */
-int MPID_nem_glex_stage_try(struct MPID_nem_glex_tree *tree);
+/* ---- glex_stage.c ---------------------------------------------------------- */
+
+/* Whether so many bytes of each, or for each, together would go by a stage, if there is one. */
+int MPID_nem_glex_is_staged(const MPIR_Comm *comm, uint64_t len);
+
+/* What those need. */
+int MPID_nem_glex_tree_has_stage(struct MPID_nem_glex_tree *tree, int may_block, int *has_p);
+
+/* What comes of a stage that is being made; all of that has ended. */
 glex_ret_t MPID_nem_glex_stage_stepped(struct MPID_nem_glex_op *op, glex_ret_t ret);
 void MPID_nem_glex_stage_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret);
 
@@ -152,9 +172,8 @@ glex_ret_t MPID_nem_glex_longs_step(struct MPID_nem_glex_tree *tree, struct MPID
 glex_ret_t MPID_nem_glex_longs_stepped(struct MPID_nem_glex_op *op, glex_ret_t ret);
 void MPID_nem_glex_longs_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret);
 
-/* What has been found out of the long ones of a kind; ret: not GLEX_SUCCESS: nothing, and the tree is broken. */
-void MPID_nem_glex_longs_found(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind, glex_ret_t ret,
-			       int all);
+/* What has been found out of what long ones need; ret: not GLEX_SUCCESS: nothing, and the tree is broken. */
+void MPID_nem_glex_longs_found(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_need need, glex_ret_t ret, int all);
 
 /* A schedule for what MPICH is to do for a tree: of one communicator's, each begins when the one before has ended. */
 int MPID_nem_glex_sched_new(MPIR_Sched_t *sched_p);

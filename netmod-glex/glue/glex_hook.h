@@ -28,6 +28,12 @@ struct MPIDI_GLEX_coll {
 		      MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 	int (*gather)(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Aint recvcount,
 		      MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+	int (*scatter)(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+		       MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+	int (*scatter_counts)(const void *sendbuf, void *recvbuf, const MPI_Aint counts[], MPI_Datatype type, MPI_Op op,
+			      MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+	int (*alltoall)(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+			MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 };
 
 extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
@@ -67,6 +73,15 @@ extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
 		gather,                                                                                                \
 		(from, scount, stype, to, rcount, rtype, MPIDI_GLEX_ALL, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),  \
 		MPIR_Allgather_impl(from, scount, stype, to, rcount, rtype, comm, __VA_ARGS__))
+#define MPIR_Reduce_scatter_block_impl(from, to, count, type, op, comm, ...)                                           \
+	MPIDI_GLEX_OR(scatter, (from, to, count, type, op, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),                \
+		      MPIR_Reduce_scatter_block_impl(from, to, count, type, op, comm, __VA_ARGS__))
+#define MPIR_Reduce_scatter_impl(from, to, counts, type, op, comm, ...)                                                \
+	MPIDI_GLEX_OR(scatter_counts, (from, to, counts, type, op, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),        \
+		      MPIR_Reduce_scatter_impl(from, to, counts, type, op, comm, __VA_ARGS__))
+#define MPIR_Alltoall_impl(from, scount, stype, to, rcount, rtype, comm, ...)                                          \
+	MPIDI_GLEX_OR(alltoall, (from, scount, stype, to, rcount, rtype, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),  \
+		      MPIR_Alltoall_impl(from, scount, stype, to, rcount, rtype, comm, __VA_ARGS__))
 #define MPIR_Ibarrier_impl(comm, req_p) MPIDI_GLEX_OR(barrier, (comm, 0, req_p), MPIR_Ibarrier_impl(comm, req_p))
 #define MPIR_Ibcast_impl(buf, count, type, root, comm, req_p)                                                          \
 	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, 0, req_p),                                                 \
@@ -83,6 +98,15 @@ extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
 #define MPIR_Iallgather_impl(from, scount, stype, to, rcount, rtype, comm, req_p)                                      \
 	MPIDI_GLEX_OR(gather, (from, scount, stype, to, rcount, rtype, MPIDI_GLEX_ALL, comm, 0, req_p),                \
 		      MPIR_Iallgather_impl(from, scount, stype, to, rcount, rtype, comm, req_p))
+#define MPIR_Ireduce_scatter_block_impl(from, to, count, type, op, comm, req_p)                                        \
+	MPIDI_GLEX_OR(scatter, (from, to, count, type, op, comm, 0, req_p),                                            \
+		      MPIR_Ireduce_scatter_block_impl(from, to, count, type, op, comm, req_p))
+#define MPIR_Ireduce_scatter_impl(from, to, counts, type, op, comm, req_p)                                             \
+	MPIDI_GLEX_OR(scatter_counts, (from, to, counts, type, op, comm, 0, req_p),                                    \
+		      MPIR_Ireduce_scatter_impl(from, to, counts, type, op, comm, req_p))
+#define MPIR_Ialltoall_impl(from, scount, stype, to, rcount, rtype, comm, req_p)                                       \
+	MPIDI_GLEX_OR(alltoall, (from, scount, stype, to, rcount, rtype, comm, 0, req_p),                              \
+		      MPIR_Ialltoall_impl(from, scount, stype, to, rcount, rtype, comm, req_p))
 
 #endif
 #endif /* MPID_NEM_GLEX_HOOK_H */

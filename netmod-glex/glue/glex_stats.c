@@ -98,14 +98,16 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 	MPID_nem_glex_say(text,
 			  "  sends had to wait for their receives %" PRIu64 " times, those of peers %" PRIu64 "\n",
 			  mpi->held, mpi->holds);
-	MPID_nem_glex_say(text,
-			  "  collectives by the NIC: barriers %" PRIu64 ", broadcasts %" PRIu64
-			  " (of them long %" PRIu64 "), reductions %" PRIu64 " (of them long %" PRIu64
-			  "), gathers %" PRIu64 "; trees %" PRIu64 ", refused %" PRIu64 "\n",
-			  mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST],
-			  mpi->coll_long[MPID_NEM_GLEX_BCAST], mpi->coll[MPID_NEM_GLEX_REDUCE],
-			  mpi->coll_long[MPID_NEM_GLEX_REDUCE], mpi->coll[MPID_NEM_GLEX_GATHER], mpi->coll_trees,
-			  mpi->coll_refused);
+	MPID_nem_glex_say(
+		text,
+		"  collectives by the NIC: barriers %" PRIu64 ", broadcasts %" PRIu64 " (of them long %" PRIu64
+		"), reductions %" PRIu64 " (of them long %" PRIu64 "), gathers %" PRIu64 " (of them long %" PRIu64
+		"), exchanges %" PRIu64 "; trees %" PRIu64 ", refused %" PRIu64 "\n",
+		mpi->coll[MPID_NEM_GLEX_BARRIER], mpi->coll[MPID_NEM_GLEX_BCAST], mpi->coll_long[MPID_NEM_GLEX_BCAST],
+		mpi->coll[MPID_NEM_GLEX_REDUCE] + mpi->coll[MPID_NEM_GLEX_SCATTER],
+		mpi->coll_long[MPID_NEM_GLEX_REDUCE] + mpi->coll_long[MPID_NEM_GLEX_SCATTER],
+		mpi->coll[MPID_NEM_GLEX_GATHER], mpi->coll_long[MPID_NEM_GLEX_GATHER],
+		mpi->coll[MPID_NEM_GLEX_ALLTOALL], mpi->coll_trees, mpi->coll_refused);
 }
 
 /* In one piece, so that the tables of the ranks do not mix. */
@@ -133,8 +135,11 @@ struct MPID_nem_glex_pvar {
 	const char *desc;
 };
 
-#define CHANNEL(member)		   1, offsetof(struct glexch_stats, member), 1, 1
-#define OF_MPI(member)		   0, offsetof(struct MPID_nem_glex_stats, member), 1, 1
+#define CHANNEL(member) 1, offsetof(struct glexch_stats, member), 1, 1
+#define OF_MPI(member)	0, offsetof(struct MPID_nem_glex_stats, member), 1, 1
+#define STAGED                                                                                                         \
+	0, offsetof(struct MPID_nem_glex_stats, coll_long[MPID_NEM_GLEX_REDUCE]),                                      \
+		MPID_NEM_GLEX_KINDS - MPID_NEM_GLEX_REDUCE, 1
 #define SUM_OF_CHANNEL(member)	   1, offsetof(struct glexch_stats, member), GLEXCH_SIZES, 1
 #define SUM_OF_MPI(member)	   0, offsetof(struct MPID_nem_glex_stats, member), GLEXCH_SIZES, 1
 #define BY_SIZE_OF_CHANNEL(member) 1, offsetof(struct glexch_stats, member), GLEXCH_SIZES, GLEXCH_SIZES
@@ -168,12 +173,13 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_holds", OF_MPI(holds), "times that the sends of a peer were made to"},
 	{"glex_coll_barriers", OF_MPI(coll[MPID_NEM_GLEX_BARRIER]), "barriers run by the NIC"},
 	{"glex_coll_bcasts", OF_MPI(coll[MPID_NEM_GLEX_BCAST]), "broadcasts run by the NIC"},
-	{"glex_coll_staged", OF_MPI(coll_long[MPID_NEM_GLEX_REDUCE]),
-	 "allreduces through memory that ranks keep for each other's operands"},
+	{"glex_coll_staged", STAGED, "reductions, gathers and exchanges through memory that ranks keep for each other"},
 	{"glex_coll_long", OF_MPI(coll_long[MPID_NEM_GLEX_BCAST]),
 	 "broadcasts fetched from the root's buffer, or passed down the tree"},
 	{"glex_coll_reductions", OF_MPI(coll[MPID_NEM_GLEX_REDUCE]), "reductions run by the NIC"},
 	{"glex_coll_gathers", OF_MPI(coll[MPID_NEM_GLEX_GATHER]), "gathers, to one rank or to all, run by the NIC"},
+	{"glex_coll_scatters", OF_MPI(coll[MPID_NEM_GLEX_SCATTER]), "reductions of a block for each, run by the NIC"},
+	{"glex_coll_exchanges", OF_MPI(coll[MPID_NEM_GLEX_ALLTOALL]), "exchanges of a block of each for each"},
 	{"glex_coll_trees", OF_MPI(coll_trees), "communicators that have a tree of NICs"},
 	{"glex_coll_refused", OF_MPI(coll_refused),
 	 "communicators that have none: some rank had no room, or ranks outnumber processors"},

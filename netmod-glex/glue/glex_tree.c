@@ -372,7 +372,7 @@ int MPID_nem_glex_longs_try(struct MPID_nem_glex_tree *tree)
 
 	if (mpi_errno != MPI_SUCCESS)
 		return mpi_errno;
-	tree->longs[MPID_NEM_GLEX_BCAST].state = MPID_NEM_GLEX_TREE_BUILDING;
+	tree->longs[MPID_NEM_GLEX_NEEDS_BUFFERS].state = MPID_NEM_GLEX_TREE_BUILDING;
 	op->len = (size_t)(n < MPID_NEM_GLEX_PROBES ? n : MPID_NEM_GLEX_PROBES) + 1;
 	MPID_nem_glex_probe_take(op);
 	MPID_nem_glex_tree_add(tree, op);
@@ -416,19 +416,18 @@ glex_ret_t MPID_nem_glex_longs_step(struct MPID_nem_glex_tree *tree, struct MPID
 	return glex_group_allreduce(tree->group, op->units, 1, GLEX_COLL_REDUCE_DATA_BITS_32, GLEX_COLL_REDUCE_LAND);
 }
 
-void MPID_nem_glex_longs_found(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind, glex_ret_t ret,
-			       int all)
+void MPID_nem_glex_longs_found(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_need need, glex_ret_t ret, int all)
 {
 	int has = ret == GLEX_SUCCESS && all;
 
 	if (ret != GLEX_SUCCESS && tree->state == MPID_NEM_GLEX_TREE_READY)
 		MPID_nem_glex_tree_break(tree);
-	tree->longs[kind].state = has || tree->is_broken ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
+	tree->longs[need].state = has || tree->is_broken ? MPID_NEM_GLEX_TREE_READY : MPID_NEM_GLEX_TREE_NEVER;
 	MPIDI_CH3_Progress_signal_completion(); /* as in MPID_nem_glex_build_end */
 }
 
 void MPID_nem_glex_longs_end(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op, glex_ret_t ret)
 {
 	MPID_nem_glex_probe_return(op);
-	MPID_nem_glex_longs_found(tree, MPID_NEM_GLEX_BCAST, ret, op->units[0].uint32_s.data != 0);
+	MPID_nem_glex_longs_found(tree, MPID_NEM_GLEX_NEEDS_BUFFERS, ret, op->units[0].uint32_s.data != 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_api_group_stage.c - long reductions through memory that members keep for each other: lengths and units about all
- * limits, in place and not, among other collectives; where there is no such memory; what is refused; who begins
+ * test_api_group_stage.c - long reductions and exchanges through memory that members keep for each other: lengths and units
+ * about all limits, in place and not, among other collectives; where there is no such memory; what is refused; who begins
  * another one; a member that dies.
  */
 #include <stddef.h>
@@ -73,41 +73,104 @@ static void fill_units(unsigned char *data, uint32_t len, uint32_t unit, uint32_
 		memcpy(data + i, &i, sizeof(i));
 }
 
-static void expect_merged(const struct crowd *c, const unsigned char *got, uint32_t len, uint32_t unit, uint32_t round)
+/* Of what everybody has of `all` bytes: those from `at` on. */
+static void expect_merged(const struct crowd *c, const unsigned char *got, uint32_t all, uint32_t at, uint32_t len,
+			  uint32_t unit, uint32_t round)
 {
-	unsigned char *left = malloc(len), *right = malloc(len), *swap;
+	unsigned char *left = malloc(all), *right = malloc(all), *swap;
 	uint32_t i;
 
-	fill_units(left, len, unit, round * MAX);
+	fill_units(left, all, unit, round * MAX);
 	for (i = 1; i < c->n; i++) {
-		fill_units(right, len, unit, round * MAX + i);
-		combine(left, right, len, &unit);
+		fill_units(right, all, unit, round * MAX + i);
+		combine(left, right, all, &unit);
 		swap = left;
 		left = right;
 		right = swap;
 	}
-	SURE(memcmp(got, left, len) == 0);
+	SURE(memcmp(got, left + at, len) == 0);
 	free(left);
 	free(right);
 }
 
-static void reduce(const struct crowd *c, uint32_t len, uint32_t unit, uint32_t round)
+static void end_it(const struct crowd *c)
+{
+	OK(c->tests ? wait_or_test(true) : glex_group_wait(group, WAIT_MS));
+}
+
+/* root: n: to all. */
+static void reduce(const struct crowd *c, uint32_t root, uint32_t len, uint32_t unit, uint32_t round)
 {
 	unsigned char *part = malloc(len + 1), *result = malloc(len + 1);
-	bool in_place = (round + c->me) % 3 == 0;
+	bool in_place = (round + c->me) % 3 == 0, wanted = root == c->n || root == c->me;
 	unsigned char *to = in_place ? part : result;
 
 	memset(part, 0xee, len + 1);
 	memset(result, 0xee, len + 1);
 	fill_units(part, len, unit, round * MAX + c->me);
-	OK(glex_group_allreduce_long(group, part, to, len, unit, combine, &unit));
+	if (root == c->n)
+		OK(glex_group_allreduce_long(group, part, to, len, unit, combine, &unit));
+	else
+		OK(glex_group_reduce_long(group, root, part, wanted || round % 2 ? to : NULL, len, unit, combine,
+					  &unit));
 	RETURNS(glex_group_allreduce_long(group, part, result, len, unit, combine, &unit), GLEX_BUSY);
 	RETURNS(glex_group_barrier(group), GLEX_BUSY);
-	OK(c->tests ? wait_or_test(true) : glex_group_wait(group, WAIT_MS));
-	expect_merged(c, to, len, unit, round);
+	end_it(c);
+	if (wanted)
+		expect_merged(c, to, len, 0, len, unit, round);
+	else
+		SURE(result[0] == 0xee && result[len - 1] == 0xee); /* nothing is put there */
 	SURE(part[len] == 0xee && result[len] == 0xee);
 	free(part);
 	free(result);
+}
+
+static void scatter(const struct crowd *c, uint32_t len, uint32_t unit, uint32_t round)
+{
+	uint32_t all = len * c->n;
+	unsigned char *part = malloc(all + 1), *result = malloc(len + 1);
+	bool in_place = (round + c->me) % 3 == 0;
+
+	part[all] = result[len] = 0xee;
+	fill_units(part, all, unit, round * MAX + c->me);
+	OK(glex_group_reduce_scatter(group, part, in_place ? part : result, len, unit, combine, &unit));
+	end_it(c);
+	expect_merged(c, in_place ? part : result, all, len * c->me, len, unit, round);
+	SURE(part[all] == 0xee && result[len] == 0xee);
+	free(part);
+	free(result);
+}
+
+/* That of one for another; with a gather, that of one. */
+static void fill_block(unsigned char *block, uint32_t len, uint32_t from, uint32_t to, uint32_t round)
+{
+	fill(block, len, (round * MAX + from) * MAX + to);
+}
+
+static void exchange(const struct crowd *c, bool gathers, uint32_t len, uint32_t round)
+{
+	uint32_t all = len * c->n, i;
+	unsigned char *data = malloc(all + 1), *result = malloc(all + 1), *want = malloc(len);
+	bool in_place = (round + c->me) % 3 == 0;
+	unsigned char *to = in_place ? data : result;
+
+	memset(result, 0xee, all + 1);
+	data[all] = 0xee;
+	for (i = 0; i < c->n; i++)
+		fill_block(data + i * len, len, c->me, gathers ? c->n : i, round);
+	if (gathers)
+		OK(glex_group_allgather_long(group, data + c->me * len, to, len));
+	else
+		OK(glex_group_alltoall(group, data, to, len));
+	end_it(c);
+	for (i = 0; i < c->n; i++) {
+		fill_block(want, len, i, gathers ? c->n : c->me, round);
+		SURE(memcmp(to + i * len, want, len) == 0);
+	}
+	SURE(data[all] == 0xee && result[all] == 0xee);
+	free(data);
+	free(result);
+	free(want);
 }
 
 static void make_stage(const struct crowd *c, glex_ret_t want)
@@ -128,11 +191,17 @@ static void reducing_member(int fd, void *arg)
 	for (i = 0; i < LENS; i++) {
 		if (lens[i].unit > slot_of(c))
 			continue;
-		reduce(c, lens[i].len, lens[i].unit, round++);
-		reduce(c, lens[i].len, lens[i].unit, round++);
+		reduce(c, c->n, lens[i].len, lens[i].unit, round++);
+		reduce(c, c->n, lens[i].len, lens[i].unit, round++);
+		reduce(c, i % c->n, lens[i].len, lens[i].unit, round++);
 		sum_up(c, i, true);
+		scatter(c, lens[i].len, lens[i].unit, round++);
 		spread_long(c, round);
-		reduce(c, lens[i].len, lens[i].unit, round++);
+		exchange(c, true, lens[i].len, round++);
+		exchange(c, false, lens[i].len, round++);
+		exchange(c, false, lens[i].len, round++);
+		reduce(c, (i + 1) % c->n, lens[i].len, lens[i].unit, round++);
+		scatter(c, lens[i].len, lens[i].unit, round++);
 	}
 	close_group(); /* others may not have ended yet */
 }
@@ -147,7 +216,7 @@ static const struct crowd crowds[] = {
 	{.n = 16, .shape = GLEX_GROUP_DIRECT},
 };
 
-START_TEST(allreduce_long__of_processes__every_length_and_unit)
+START_TEST(long_ones__of_processes__every_length_and_unit)
 {
 	struct crowd c = crowds[_i];
 
@@ -165,6 +234,7 @@ static void refused_member(int fd, void *arg)
 	meet_all(fd, c);
 	make_stage(c, GLEX_ACCESS_ERR);
 	RETURNS(glex_group_allreduce_long(group, byte, byte, 1, 1, combine, &unit), GLEX_NOT_IMPLEMENTED);
+	RETURNS(glex_group_alltoall(group, byte, byte, 1), GLEX_NOT_IMPLEMENTED);
 	take_part(c);
 	close_group();
 }
@@ -212,6 +282,13 @@ START_TEST(stage__wrong_arguments__invalid)
 	RETURNS(glex_group_allreduce_long(group, part, to, 64, 0, combine, &unit), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_allreduce_long(group, part, to, 64, 3, combine, &unit), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_allreduce_long(group, part, to, 130, 65, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_reduce_long(group, 1, part, to, 64, 1, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_reduce_long(group, 0, part, NULL, 64, 1, combine, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_reduce_scatter(group, part, to, 64, 1, NULL, &unit), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allgather_long(group, part, NULL, 64), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_allgather_long(group, NULL, to, 64), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_alltoall(group, part, to, 0), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_alltoall(NULL, part, to, 64), GLEX_INVALID_PARAM);
 	OK(glex_group_allreduce_long(group, part, to, 64, 1, combine, &unit)); /* nothing of that has begun */
 	OK(glex_group_wait(group, 0));
 	ck_assert_int_eq(memcmp(part, to, 64), 0);
@@ -237,7 +314,7 @@ START_TEST(stage__not_for_such_a_group__not_implemented)
 }
 END_TEST
 
-/* Others begin one of another length, or of other units, or a barrier; or die. */
+/* Others begin one of another length, or of other units, or a barrier, or of another kind; or die. */
 static void other_member(int fd, void *arg)
 {
 	const struct crowd *c = arg;
@@ -250,6 +327,10 @@ static void other_member(int fd, void *arg)
 		pause();
 	if (c->degree == 3)
 		OK(glex_group_barrier(group));
+	else if (c->degree == 5)
+		OK(glex_group_reduce_long(group, 0, part, part, 64, 1, combine, &unit));
+	else if (c->degree == 6)
+		OK(glex_group_reduce_long(group, 1, part, part, 64, 1, combine, &unit));
 	else
 		OK(glex_group_allreduce_long(group, part, part, c->degree == 1 ? 56 : 64, c->degree == 2 ? 2 : 1,
 					     combine, &unit));
@@ -269,7 +350,10 @@ START_TEST(allreduce_long__others_begin_something_else_or_die__learns_it)
 	make_stage(&c, GLEX_SUCCESS);
 	if (c.degree == 4)
 		peer_kill(&peer[1]);
-	OK(glex_group_allreduce_long(group, part, part, 64, 1, combine, &unit));
+	if (c.degree == 6)
+		OK(glex_group_reduce_long(group, 0, part, part, 64, 1, combine, &unit));
+	else
+		OK(glex_group_allreduce_long(group, part, part, 64, 1, combine, &unit));
 	RETURNS(glex_group_wait(group, WAIT_MS), GLEX_SYS_ERR);
 	for (i = c.degree == 4 ? 2 : 1; i < c.n; i++)
 		peer_join(&peer[i]);
@@ -283,12 +367,12 @@ int main(void)
 	TCase *tc = tcase_create("group_stage");
 
 	own_job("group_stage");
-	tcase_add_loop_test(tc, allreduce_long__of_processes__every_length_and_unit, 0,
+	tcase_add_loop_test(tc, long_ones__of_processes__every_length_and_unit, 0,
 			    (int)(sizeof(crowds) / sizeof(crowds[0])));
 	tcase_add_loop_test(tc, stage__cannot_be_had__all_learn_it, 0, (int)(sizeof(refused) / sizeof(refused[0])));
 	tcase_add_test(tc, stage__wrong_arguments__invalid);
 	tcase_add_loop_test(tc, stage__not_for_such_a_group__not_implemented, 0, 2);
-	tcase_add_loop_test(tc, allreduce_long__others_begin_something_else_or_die__learns_it, 0, 8);
+	tcase_add_loop_test(tc, allreduce_long__others_begin_something_else_or_die__learns_it, 0, 12);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);
 }

@@ -12,6 +12,7 @@ src=${srcdir:-$(dirname "$0")/../..}
 need_mpi
 compile_mpi coll "$src/test/mpi/coll.c"
 compile_mpi coll_ahead "$src/test/mpi/coll_ahead.c" "$src/test/lib/seccomp.c"
+compile_mpi coll_blocks "$src/test/mpi/coll_blocks.c"
 compile_mpi coll_death "$src/test/mpi/coll_death.c"
 compile_mpi coll_late "$src/test/mpi/coll_late.c"
 compile_mpi coll_merged "$src/test/mpi/coll_merged.c"
@@ -62,6 +63,25 @@ result $? "and the NICs have run most of them"
 ran MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NEMESIS_NETMOD=tcp 2 "2 ranks over tcp"
 [ "$nic" = 0 ]
 result $? "and the NICs have run none"
+
+# blocks NAME=VALUE... RANKS "SEED [ahead]" STAGED EXCHANGES WHAT: + for some
+blocks() {
+	local what=${*: -1} exchanges=${*: -2:1} staged=${*: -3:1} args=${*: -4:1} ranks=${*: -5:1}
+	# shellcheck disable=SC2086 # one or two arguments
+	env "${@:1:$#-5}" timeout -k 5 100 "$GLEX_PREFIX/bin/mpiexec" -n "$ranks" "$work/bin/coll_blocks" $args \
+		>"$work/out" 2>"$work/err" && says ok out && [ ! -s "$work/err" ] &&
+		grep -qE "^staged ${staged/+/[1-9][0-9]*}, exchanges ${exchanges/+/[1-9][0-9]*}, " "$work/out"
+	result $? "blocks of each, and for each, $what"
+}
+blocks 2 "$RANDOM" + + "2 ranks"
+blocks 4 "$RANDOM" + + "4 ranks"
+blocks GLEX_MPI_COLL_AFTER=1 4 "$RANDOM ahead" + + "4 ranks, nothing blocks at first"
+blocks GLEX_MPI_COLL_STAGE=4K 3 "$RANDOM ahead" + + "3 ranks, little memory"
+blocks 16 "$RANDOM ahead" + + "16 ranks"
+blocks GLEX_MPI_COLL_STAGE=0 3 "$RANDOM" 0 0 "without such memory"
+blocks GLEX_MPI_COLL_AFTER=1 GLEX_REORDER=16 GLEX_REORDER_SEED=7 4 "$RANDOM ahead" 0 0 "out of order, where none can be had"
+blocks GLEX_MPI_COLL_SHAPE=kary 4 "$RANDOM ahead" 0 0 "a tree"
+blocks MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NUM_CLIQUES=2 GLEX_MPI_COLL=all 4 "$RANDOM" + + "two share memory with each other"
 
 # They would wait for each other without end.
 timeout -k 5 30 "$GLEX_PREFIX/bin/mpiexec" -n 1 "$work/bin/coll" 1 2 : -n 1 -env GLEX_MPI_COLL_AFTER 5 "$work/bin/coll" 1 2 \
@@ -137,7 +157,7 @@ ahead GLEX_ADOPT=never 3 "$RANDOM unreachable" 0 0 "memory that the system lets 
 ahead GLEX_MPI_COLL=off 3 "$RANDOM" 0 0 "without the NICs"
 
 for shape in auto kary; do
-	for what in barrier iallreduce bcast bcast_from new_barrier new_iallreduce iallgather; do
+	for what in barrier iallreduce bcast bcast_from new_barrier new_iallreduce iallgather ialltoall; do
 		GLEX_MPI_COLL_SHAPE=$shape GLEX_MPI_COLL_AFTER=1 mpirun_ 3 "$work/bin/coll_revoke" $what >"$work/out" 2>"$work/err" && says ok out &&
 			{ [ "${what#new_}" = "$what" ] || ! grep "came to nothing" "$work/err"; } # no tree, so nobody is written to
 		result $? "revoked while the others wait: $what ($shape)"
@@ -166,6 +186,8 @@ dies() {
 deaths=0
 dies barrier GLEX_MPI_COLL_SHAPE=kary
 dies ireduce GLEX_MPI_COLL_SHAPE=auto
+dies alltoall GLEX_MPI_COLL_SHAPE=auto
+dies ialltoall GLEX_MPI_COLL_SHAPE=auto
 dies inter GLEX_MPI_COLL_SHAPE=kary
 dies inter GLEX_MPI_COLL_SHAPE=auto
 dies inter GLEX_MPI_COLL=off

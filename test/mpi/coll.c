@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll.h"
 #include "helper.h"
 
 #define MOST	  40 /* elements */
@@ -70,14 +71,6 @@ static void wrong(const char *what, const char *op, const char *type, int count,
 	printf("rank %d, %s: %s %s of %d %s, root %d, is wrong\n", world_rank, where, what, op, count, type, root);
 	fflush(stdout);
 	MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static unsigned mix(unsigned a, unsigned b)
-{
-	unsigned long long x = (a * 0x9e3779b97f4a7c15ull) ^ (b * 0xc2b2ae3d27d4eb4full);
-
-	x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
-	return (unsigned)(x >> 32);
 }
 
 /* ---- values ---------------------------------------------------------------------- */
@@ -194,19 +187,6 @@ static void all_reductions(MPI_Comm comm)
 				try_reductions(comm, t, o, counts[c], seed++);
 }
 
-/* Of x -> a x + b, modulo 2^16, one after the other, which does not commute: a above, b below. */
-static void compose(void *left, void *right, int *len, MPI_Datatype *type)
-{
-	unsigned *first = left, *then = right;
-	int i;
-
-	for (i = 0; *type == MPI_UNSIGNED && i < *len; i++) {
-		unsigned a = then[i] >> 16, b = then[i] & 0xffff;
-
-		then[i] = (a * (first[i] >> 16)) << 16 | ((a * (first[i] & 0xffff) + b) & 0xffff);
-	}
-}
-
 /* Blocking or not, the operation freed before it is done, which it outlives. */
 static void try_own(MPI_Comm comm, int count, unsigned seed)
 {
@@ -314,23 +294,6 @@ static void all_bcasts(MPI_Comm comm)
 }
 
 /* ---- gathers ----------------------------------------------------------------------- */
-
-/* Its bytes with gaps between them, if step is 2. */
-static MPI_Datatype part_of(int len, int step)
-{
-	MPI_Datatype vector, type;
-
-	MPI_Type_vector(len, 1, step, MPI_BYTE, &vector);
-	MPI_Type_create_resized(vector, 0, len * step, &type);
-	MPI_Type_commit(&type);
-	MPI_Type_free(&vector);
-	return type;
-}
-
-static unsigned char byte_of(unsigned seed, int rank, int i)
-{
-	return (unsigned char)mix(seed + (unsigned)rank, (unsigned)i);
-}
 
 static void do_gather(MPI_Comm comm, int root, bool blocks, const void *from, int len, MPI_Datatype stype, void *to,
 		      int count, MPI_Datatype rtype)

@@ -3,7 +3,7 @@
  * coll_death.c - a rank is killed when the others are in a collective that the NICs
  * run; they get an error.  Then they leave without MPI_Finalize, which needs it.
  *
- *     coll_death barrier|ireduce|inter|build|ibuild DIRECTORY
+ *     coll_death barrier|ireduce|alltoall|ialltoall|inter|build|ibuild DIRECTORY
  *
  * inter: who dies leads one of two groups, and only the other's leader misses it in an allreduce between
  * the groups; it tells the others of its group in a broadcast.
@@ -20,6 +20,8 @@
 
 #define DOOMED 1
 #define COMMS  50
+
+static int blocks[16];
 
 static int reduce(MPI_Comm comm, int *sum)
 {
@@ -102,6 +104,11 @@ static void build(const char *directory, int rank, int blocks)
 	_exit(0);
 }
 
+static int exchange(MPI_Comm comm)
+{
+	return MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT, blocks, 1, MPI_INT, comm);
+}
+
 static int call(const char *what, MPI_Comm comm)
 {
 	int one = 1, sum = 0;
@@ -111,6 +118,12 @@ static int call(const char *what, MPI_Comm comm)
 		return reduce(comm, &sum);
 	if (strcmp(what, "barrier") == 0)
 		return MPI_Barrier(comm);
+	if (strcmp(what, "alltoall") == 0)
+		return exchange(comm);
+	if (strcmp(what, "ialltoall") == 0) {
+		MPI_Ialltoall(MPI_IN_PLACE, 1, MPI_INT, blocks, 1, MPI_INT, comm, &req);
+		return MPI_Wait(&req, MPI_STATUS_IGNORE);
+	}
 	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &req);
 	return MPI_Wait(&req, MPI_STATUS_IGNORE);
 }
@@ -128,7 +141,8 @@ int main(int argc, char **argv)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_rank(comm, &rank);
 	for (i = 0; i < 10; i++)
-		if (MPI_Barrier(comm) != MPI_SUCCESS)
+		if (MPI_Barrier(comm) != MPI_SUCCESS ||
+		    (strcmp(argv[1], "alltoall") == 0 && exchange(comm) != MPI_SUCCESS))
 			return 1;
 	if (strstr(argv[1], "build"))
 		build(argv[2], rank, argv[1][0] == 'b');

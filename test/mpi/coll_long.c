@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "helper.h"
+#include "coll.h"
 #include "test/lib/seccomp.h"
 
 #define MOST	  (5 << 20) /* bytes, with gaps */
@@ -33,14 +34,6 @@ struct worker {
 	unsigned seed;
 	unsigned char *buf[UNDER_WAY];
 };
-
-static unsigned mix(unsigned a, unsigned b)
-{
-	unsigned long long x = (a * 0x9e3779b97f4a7c15ull) ^ (b * 0xc2b2ae3d27d4eb4full);
-
-	x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
-	return (unsigned)(x >> 32);
-}
 
 static unsigned char byte_at(unsigned seed, int i)
 {

@@ -207,7 +207,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	SIZE("GLEX_EP_MEM_SIZE", ep_mem_size, "", 64 * K, 2 * G,
 	     "registered memory for the blocks of the shared channel, both directions together; goes before GLEX_MPI_SR_BLOCKS"),
 	ENUM("GLEX_MPI_COLL", mpi_coll, "all", mpi_colls,
-	     "which collectives of MPI the NICs run (barrier, broadcasts that are short or, by GLEX_MPI_COLL_LONG, long, short reductions and, of up to 16 ranks without a tree, gathers of up to 112 bytes of each and, by GLEX_MPI_COLL_STAGE, long allreduces): off: none; nodes: those among ranks that share no memory, such as one of each node; all: those of any communicator; the same in all processes of a job, as all of this name"),
+	     "which collectives of MPI the NICs run (barrier, broadcasts that are short or, by GLEX_MPI_COLL_LONG, long, short reductions and, of up to 16 ranks without a tree, gathers of up to 112 bytes of each and, by GLEX_MPI_COLL_STAGE, longer reductions and gathers, and exchanges): off: none; nodes: those among ranks that share no memory, such as one of each node; all: those of any communicator; the same in all processes of a job, as all of this name"),
 	ENUM("GLEX_MPI_COLL_SHAPE", mpi_coll_shape, "auto", tree_shapes,
 	     "shape of the tree that a communicator's NICs form; direct, auto: none up to 64 ranks, kary for more, which auto leaves to MPICH where ranks outnumber processors"),
 	UINT("GLEX_MPI_COLL_DEGREE", mpi_coll_degree, "8", 2, 32, "branches",
@@ -221,7 +221,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	ENUM("GLEX_MPI_COLL_LONG_BY", mpi_coll_long_by, "get", long_ways,
 	     "how such a broadcast gets to all: each member fetches it from the root (get), so that all copy at a time, or where there is a tree it is passed down by its NICs in parts (put), which need nobody's processor for it, and send no more each than its branches take"),
 	SIZE("GLEX_MPI_COLL_STAGE", mpi_coll_stage, "64K", 0, 16 * M,
-	     "half the memory that each of up to 16 ranks without a tree keeps for the others' operands of allreduces that are longer than a part (GLEX_MPI_COLL_PACKETS), from the first such on a communicator, and the longest of these; 0: none, MPICH does them"),
+	     "half the memory that each of up to 16 ranks without a tree keeps for what the others send of reductions that are longer than a part (GLEX_MPI_COLL_PACKETS; to one rank, than 2 KiB), gathers to all that are longer than a packet of each, and exchanges of all with all, from the first such on a communicator, and the longest of these, of gathers and exchanges of two ranks half of it, counting the blocks of all; 0: none, MPICH does them"),
 	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
 	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stage.c - an allreduce of any length by the caller's function, through memory that the members keep for it.
+ * stage.c - reductions by the caller's function, and exchanges, of any length, through memory that the members keep.
  *
  *   stage      | area 0: slot of member 0 | ... | of member n-1 | area 1: the same |       each member has one
  *
  *   a member                                     every other
- *   PUTs his operand into his slot ---->
+ *   PUTs what that one is to have into his slot ---->
  *                 barrier
- *   combines what is in all slots                likewise
+ *   combines, or takes out, what is in all slots  likewise
  *
- * Of many bytes each combines one piece alone, that of his number: what is PUT is everybody's operand for that, and
- * after the barrier what it came to, before a second barrier.  What is longer than a stage goes part after part.
+ * Of an allreduce of many bytes each combines one piece alone, that of his number: what is PUT is everybody's operand for
+ * that, and after the barrier what it came to, before a second barrier; of a reduction to one likewise, but that only
+ * the root is PUT that.  Gathers and exchanges are of a block of each, or of each for each.  What is longer than a
+ * stage goes part after part.
  *
  * It is not the NICs that go on when a barrier has ended: members do, in their waits.
  *
@@ -31,6 +33,14 @@
 /* TRY, OPERANDS and RESULTS send something; the one behind each waits until all have. */
 enum step { CARDS, TRY, TRIED, AGREE, OPERANDS, MEET, RESULTS, MEET_AGAIN, OVER };
 
+/* 0: none.  From REDUCE_SCATTER on, of blocks. */
+enum kind { ALLREDUCE = 1, REDUCE, REDUCE_SCATTER, ALLGATHER, ALLTOALL };
+
+struct span {
+	const unsigned char *data;
+	uint32_t len;
+};
+
 /* What others know of a stage. */
 struct card {
 	glex_mem_handle_t mh;
@@ -47,10 +57,13 @@ struct own {
 	uint32_t area; /* of the phase */
 	uint32_t to;   /* who is sent something next */
 	/* what was begun */
+	enum kind kind;
+	uint32_t root; /* of REDUCE */
 	const unsigned char *data;
-	unsigned char *result;
-	uint64_t len, at;
-	uint32_t unit, part, piece; /* bytes; piece: all but the last; 0: everybody combines everything */
+	unsigned char *result;	    /* NULL: nobody's here */
+	const unsigned char *sum;   /* of this one's piece */
+	uint64_t len, at;	    /* of all, or of each block */
+	uint32_t unit, part, piece; /* bytes; piece: all but the last; 0: who combines, combines everything */
 	glex_group_combine_t combine;
 	void *arg;
 	uint64_t word;		       /* of a trial; or what all begin alike */
@@ -78,6 +91,17 @@ static unsigned char *slot_of(const struct glex_group *group, uint32_t member)
 
 /* ---- sending --------------------------------------------------------------------- */
 
+static bool is_of_blocks(const struct own *own)
+{
+	return own->kind >= REDUCE_SCATTER;
+}
+
+static bool wants_sum(const struct own *own, uint32_t member)
+{
+	return own->kind == ALLREDUCE || member == own->root;
+}
+
+/* That member's piece of a part. */
 static uint32_t piece_at(const struct own *own, uint32_t member)
 {
 	uint64_t at = (uint64_t)member * own->piece;
@@ -92,35 +116,44 @@ static uint32_t piece_len(const struct own *own, uint32_t member)
 	return left < own->piece ? left : own->piece;
 }
 
-EMU_TOGETHER static glex_ret_t put(struct glex_group *group, uint32_t member, const void *data, uint32_t len)
+/* What this one has for that member. */
+static struct span share_of(const struct own *own, uint32_t member)
+{
+	const unsigned char *data = own->data + own->at;
+
+	if (is_of_blocks(own))
+		return (struct span){data + (own->kind == ALLGATHER ? 0 : member * own->len), own->part};
+	if (own->piece)
+		return (struct span){data + piece_at(own, member), piece_len(own, member)};
+	return (struct span){data, wants_sum(own, member) ? own->part : 0};
+}
+
+/* And what of it goes there in this phase. */
+static struct span sent_to(const struct glex_group *group, uint32_t member)
+{
+	const struct own *own = own_of(group);
+
+	if (own->step == TRY)
+		return (struct span){(const unsigned char *)&own->word, sizeof(own->word)};
+	if (own->step == RESULTS)
+		return (struct span){own->sum, wants_sum(own, member) ? piece_len(own, group->me) : 0};
+	return share_of(own, member);
+}
+
+EMU_TOGETHER static glex_ret_t put_to(struct glex_group *group, uint32_t member)
 {
 	const struct glex_group_card *card = &group->near[place_of(group, member)];
+	struct span span = sent_to(group, member);
 	struct glex_imm_rdma_req req = {
 		.rmt_ep_addr = card->up,
-		.data = (void *)(uintptr_t)data,
-		.len = len,
+		.data = (void *)(uintptr_t)span.data,
+		.len = span.len,
 		.rmt_mh = own_of(group)->card[member].mh,
 		.rmt_offset = slot_at(group, group->me),
 		.rmt_key = card->key,
 	};
 
-	return len ? glex_inject(group->up, &req) : GLEX_SUCCESS;
-}
-
-EMU_TOGETHER static glex_ret_t put_to(struct glex_group *group, uint32_t member)
-{
-	const struct own *own = own_of(group);
-
-	switch (own->step) {
-	case TRY:
-		return put(group, member, &own->word, sizeof(own->word));
-	case RESULTS:
-		return put(group, member, own->result + own->at + piece_at(own, group->me), piece_len(own, group->me));
-	default:
-		if (own->piece)
-			return put(group, member, own->data + own->at + piece_at(own, member), piece_len(own, member));
-		return put(group, member, own->data + own->at, own->part);
-	}
+	return span.len ? glex_inject(group->up, &req) : GLEX_SUCCESS;
 }
 
 /* What all begin alike is one word; 0: they do not. */
@@ -136,7 +169,7 @@ EMU_TOGETHER static glex_ret_t begin_meeting(struct glex_group *group)
 {
 	struct own *own = own_of(group);
 
-	own->word = (uint64_t)own->unit << 32 | own->len;
+	own->word = (uint64_t)own->kind << 60 | (uint64_t)own->root << 56 | (uint64_t)own->unit << 31 | own->len;
 	return glex_group_allreduce_by(group, &own->word, &own->word, sizeof(own->word), compare, NULL);
 }
 
@@ -194,27 +227,48 @@ EMU_TOGETHER static void combine(const struct glex_group *group, const unsigned 
 		memcpy(to, sum, len);
 }
 
+/* What everybody's piece came to. */
 EMU_TOGETHER static void collect(const struct glex_group *group)
 {
-	struct own *own = own_of(group);
+	const struct own *own = own_of(group);
 	uint32_t i;
 
-	for (i = 0; i < group->n; i++)
+	for (i = 0; i < group->n && own->result; i++)
 		if (i != group->me && piece_len(own, i))
 			memcpy(own->result + own->at + piece_at(own, i), slot_of(group, i), piece_len(own, i));
+}
+
+/* A block of each. */
+EMU_TOGETHER static void take_out(const struct glex_group *group)
+{
+	const struct own *own = own_of(group);
+	const unsigned char *from;
+	unsigned char *to;
+	uint32_t i;
+
+	for (i = 0; i < group->n; i++) {
+		from = i == group->me ? share_of(own, i).data : slot_of(group, i);
+		to = own->result + own->at + i * own->len;
+		if (from != to)
+			memcpy(to, from, own->part);
+	}
 }
 
 /* As much as there is room for; and how. */
 EMU_TOGETHER static void begin_part(struct glex_group *group)
 {
 	struct own *own = own_of(group);
-	uint32_t most = own->slot / own->unit * own->unit, whole = WHOLE / group->n;
+	uint32_t most = own->slot / own->unit * own->unit, whole = WHOLE / group->n, pieces = group->n;
 	uint64_t left = own->len - own->at;
 
-	if (whole > most)
+	if (is_of_blocks(own)) {
 		whole = most;
-	own->part = left < (uint64_t)most * group->n ? (uint32_t)left : most * group->n;
-	own->piece = left > whole ? (own->part / own->unit + group->n - 1) / group->n * own->unit : 0;
+		pieces = 1;
+	} else if (whole > most) {
+		whole = most;
+	}
+	own->part = left < (uint64_t)most * pieces ? (uint32_t)left : most * pieces;
+	own->piece = left > whole && pieces > 1 ? (own->part / own->unit + group->n - 1) / group->n * own->unit : 0;
 	begin_phase(group, OPERANDS);
 }
 
@@ -229,18 +283,36 @@ EMU_TOGETHER static void end_part(struct glex_group *group)
 		own->step = OVER;
 }
 
-/* All operands are here. */
+/* All operands of a reduction to one or all are here. */
 EMU_TOGETHER static void meet(struct glex_group *group)
 {
 	struct own *own = own_of(group);
-	uint32_t at = own->piece ? piece_at(own, group->me) : 0;
+	struct span mine = share_of(own, group->me);
+	/* who does not want the result combines his piece where his own slot is, into which nobody PUTs */
+	unsigned char *to = own->result ? own->result + own->at + piece_at(own, group->me) : slot_of(group, group->me);
 
-	combine(group, own->data + own->at + at, own->result + own->at + at,
-		own->piece ? piece_len(own, group->me) : own->part);
+	combine(group, mine.data, to, mine.len);
+	own->sum = to;
 	if (own->piece)
 		begin_phase(group, RESULTS);
 	else
 		end_part(group);
+}
+
+/* All that was sent is here. */
+EMU_TOGETHER static void take(struct glex_group *group)
+{
+	struct own *own = own_of(group);
+
+	if (!is_of_blocks(own)) {
+		meet(group);
+		return;
+	}
+	if (own->kind == REDUCE_SCATTER)
+		combine(group, share_of(own, group->me).data, own->result + own->at, own->part);
+	else
+		take_out(group);
+	end_part(group);
 }
 
 /* ---- whether all have one ---------------------------------------------------------- */
@@ -329,7 +401,7 @@ EMU_TOGETHER static glex_ret_t go_on(struct glex_group *group)
 	case MEET:
 		if (!own->word)
 			return GLEX_SYS_ERR;
-		meet(group);
+		take(group);
 		break;
 	case MEET_AGAIN:
 		collect(group);
@@ -421,8 +493,29 @@ glex_ret_t glex_group_stage(glex_group_t group, uint64_t len)
 			    glex_group_allgather(group, &own->card[group->me], own->card, sizeof(own->card[0])));
 }
 
-EMU_TOGETHER glex_ret_t glex_group_allreduce_long(glex_group_t group, const void *data, void *result, uint64_t len,
-						  uint32_t unit, glex_group_combine_t function, void *arg)
+/* As a public function was given it. */
+struct what {
+	enum kind kind;
+	uint32_t root, unit;
+	const void *data;
+	void *result;
+	uint64_t len;
+	glex_group_combine_t combine;
+	void *arg;
+};
+
+static bool is_valid(const struct glex_group *group, const struct what *what)
+{
+	if (!what->len || what->len > GLEX_GROUP_LONG_MAX || !what->data || what->root >= group->n)
+		return false;
+	if (!what->result && (what->kind != REDUCE || what->root == group->me))
+		return false;
+	if (!what->combine && what->kind < ALLGATHER)
+		return false;
+	return what->unit && what->unit <= own_of(group)->slot && what->len % what->unit == 0;
+}
+
+EMU_TOGETHER static glex_ret_t begin(struct glex_group *group, const struct what *what)
 {
 	glex_ret_t ret = glexi_group_may_begin(group);
 	struct own *own;
@@ -432,19 +525,58 @@ EMU_TOGETHER glex_ret_t glex_group_allreduce_long(glex_group_t group, const void
 	own = own_of(group);
 	if (!own || !own->is_ready)
 		return GLEX_NOT_IMPLEMENTED;
-	if (!len || len > GLEX_GROUP_LONG_MAX || !data || !result || !function || !unit || unit > own->slot ||
-	    len % unit)
+	if (!is_valid(group, what))
 		return GLEX_INVALID_PARAM;
-	own->data = data;
-	own->result = result;
-	own->len = len;
+	own->kind = what->kind;
+	own->root = what->root;
+	own->data = what->data;
+	own->result = what->kind == REDUCE && what->root != group->me ? NULL : what->result;
+	own->len = what->len;
 	own->at = 0;
-	own->unit = unit;
-	own->combine = function;
-	own->arg = arg;
+	own->unit = what->unit;
+	own->combine = what->combine;
+	own->arg = what->arg;
 	begin_part(group);
 	begin_longer(group, own, GLEX_SUCCESS);
 	ret = send_all(group);
 	group->is_broken |= ret == GLEX_SYS_ERR; /* half begun */
 	return ret == GLEX_NO_MP ? GLEX_SUCCESS : ret;
+}
+
+EMU_TOGETHER glex_ret_t glex_group_allreduce_long(glex_group_t group, const void *data, void *result, uint64_t len,
+						  uint32_t unit, glex_group_combine_t function, void *arg)
+{
+	struct what what = {ALLREDUCE, 0, unit, data, result, len, function, arg};
+
+	return begin(group, &what);
+}
+
+EMU_TOGETHER glex_ret_t glex_group_reduce_long(glex_group_t group, uint32_t root, const void *data, void *result,
+					       uint64_t len, uint32_t unit, glex_group_combine_t function, void *arg)
+{
+	struct what what = {REDUCE, root, unit, data, result, len, function, arg};
+
+	return begin(group, &what);
+}
+
+EMU_TOGETHER glex_ret_t glex_group_reduce_scatter(glex_group_t group, const void *data, void *result, uint64_t len,
+						  uint32_t unit, glex_group_combine_t function, void *arg)
+{
+	struct what what = {REDUCE_SCATTER, 0, unit, data, result, len, function, arg};
+
+	return begin(group, &what);
+}
+
+EMU_TOGETHER glex_ret_t glex_group_allgather_long(glex_group_t group, const void *data, void *all, uint64_t len)
+{
+	struct what what = {ALLGATHER, 0, 1, data, all, len, NULL, NULL};
+
+	return begin(group, &what);
+}
+
+EMU_TOGETHER glex_ret_t glex_group_alltoall(glex_group_t group, const void *data, void *all, uint64_t len)
+{
+	struct what what = {ALLTOALL, 0, 1, data, all, len, NULL, NULL};
+
+	return begin(group, &what);
 }
