@@ -8,6 +8,8 @@
  */
 #include "glex_coll.h"
 
+#define MPID_NEM_GLEX_BLOCK_OF_TWO (16 << 10) /* longer ones are faster as a message of MPICH's, which is copied once */
+
 /* Of all ranks the parts are as long: where all of them meet is room for so many. */
 static int MPID_nem_glex_may_gather(const MPIR_Comm *comm, intptr_t len)
 {
@@ -80,12 +82,12 @@ static int MPID_nem_glex_exchange_tree(const struct MPID_nem_glex_exchange *ex, 
 	return mpi_errno;
 }
 
-/* Of two ranks' the longer half are faster as MPICH's, which copy once. */
 static int MPID_nem_glex_exchange_is_staged(const struct MPID_nem_glex_exchange *ex)
 {
-	uint64_t n = (uint64_t)ex->comm->remote_size;
+	int n = ex->comm->remote_size;
 
-	return MPID_nem_glex_is_staged(ex->comm, (uint64_t)ex->len * (n == 2 ? 2 * n : n));
+	return (n > 2 || ex->len <= MPID_NEM_GLEX_BLOCK_OF_TWO) &&
+	       MPID_nem_glex_is_staged(ex->comm, (uint64_t)ex->len * (uint64_t)n);
 }
 
 /* Memory for what has gaps: of what is received, and for so many blocks of what is sent behind that. */

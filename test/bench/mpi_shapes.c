@@ -168,6 +168,22 @@ static void alltoall(int size)
 	MPI_Alltoall(out, size, MPI_CHAR, in, size, MPI_CHAR, MPI_COMM_WORLD);
 }
 
+static void allgather(int size)
+{
+	MPI_Allgather(out, size, MPI_CHAR, in, size, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void reduce(int size)
+{
+	MPI_Reduce(out, in, size / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+/* So many bytes in all. */
+static void reduce_scatter(int size)
+{
+	MPI_Reduce_scatter_block(out, in, size / 4 / ranks, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
 static void barrier(int size)
 {
 	(void)size;
@@ -214,6 +230,9 @@ static const struct shape shapes[] = {
 	{"allreduce", allreduce, whole_us, 0, true, true, false, 4},
 	{"bcast", bcast, whole_us, 0, true, true, false, 1},
 	{"alltoall", alltoall, whole_us, 0, true, true, false, 1},
+	{"allgather", allgather, whole_us, 0, true, true, false, 1},
+	{"reduce", reduce, whole_us, 0, true, true, false, 4},
+	{"reduce_scatter", reduce_scatter, whole_us, 0, true, true, false, 4},
 	{"barrier", barrier, whole_us, 0, false, true, false, 0},
 	{"init", NULL, whole_us, 0, false, true, false, 0},
 };

@@ -35,7 +35,7 @@ export GLEX_MPI_COLL=nodes GLEX_MPI_COLL_AFTER=2
 ran GLEX_MPI_COLL=off 4 "4 ranks, without the NICs"
 [ "$nic" = 0 ]
 result $? "and they have run none"
-ran GLEX_MPI_COLL_AFTER=1 4 "4 ranks"
+ran GLEX_MPI_COLL_AFTER=1 GLEX_MPI_COLL_STAGE=64K 4 "4 ranks"
 [ "$nic" -gt 2000 ] && [ "$gathers" -gt 400 ]
 result $? "and the NICs have run most of them, gathers too"
 [ "$staged" -gt 100 ]

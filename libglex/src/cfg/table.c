@@ -220,8 +220,8 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "the shortest broadcast that a tree's members fetch from the root's buffer, up to 1 GiB, if they are more than two; two fetch from four times that on; 0: none"),
 	ENUM("GLEX_MPI_COLL_LONG_BY", mpi_coll_long_by, "get", long_ways,
 	     "how such a broadcast gets to all: each member fetches it from the root (get), so that all copy at a time, or where there is a tree it is passed down by its NICs in parts (put), which need nobody's processor for it, and send no more each than its branches take"),
-	SIZE("GLEX_MPI_COLL_STAGE", mpi_coll_stage, "64K", 0, 16 * M,
-	     "half the memory that each of up to 16 ranks without a tree keeps for what the others send of reductions that are longer than a part (GLEX_MPI_COLL_PACKETS; to one rank, than 2 KiB), gathers to all that are longer than a packet of each, and exchanges of all with all, from the first such on a communicator, and the longest of these, of gathers and exchanges of two ranks half of it, counting the blocks of all; 0: none, MPICH does them"),
+	SIZE("GLEX_MPI_COLL_STAGE", mpi_coll_stage, "256K", 0, 16 * M,
+	     "half the memory that each of up to 16 ranks without a tree keeps for what the others send of reductions that are longer than a part (GLEX_MPI_COLL_PACKETS; to one rank, than 2 KiB), gathers to all that are longer than a packet of each, and exchanges of all with all, from the first such on a communicator, and the longest of these, counting the blocks of all (of gathers and exchanges of two ranks up to 16 KiB each); 0: none, MPICH does them"),
 	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
 	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 
