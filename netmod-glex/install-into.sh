@@ -140,8 +140,9 @@ not_of_ranks='if (idx < 0 || setpgid(0, 0) != 0)'
 step_failed='int err = MPIR_Process_status(&e->u.recv.rreq->status);'
 step_ended='if (i == s->idx && e->status >= MPIDU_SCHED_ENTRY_STATUS_COMPLETE) {'
 not_begun='if (e->type == MPIDU_SCHED_ENTRY_RECV && e->status == MPIDU_SCHED_ENTRY_STATUS_STARTED && !e->u.recv.rreq) e->status = MPIDU_SCHED_ENTRY_STATUS_FAILED;'
-hooked="Barrier Bcast Reduce Allreduce Gather Allgather Reduce_scatter Reduce_scatter_block Alltoall"
-hooked="$hooked Ibarrier Ibcast Ireduce Iallreduce Igather Iallgather Ireduce_scatter Ireduce_scatter_block Ialltoall"
+hooked="Barrier Bcast Reduce Allreduce Gather Allgather Allgatherv Reduce_scatter Reduce_scatter_block Alltoall Alltoallv"
+hooked="$hooked Ibarrier Ibcast Ireduce Iallreduce Igather Iallgather Iallgatherv Ireduce_scatter"
+hooked="$hooked Ireduce_scatter_block Ialltoall Ialltoallv"
 
 usage()
 {

@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_coll_op.c \
 	netmod-glex/glue/glex_dead.c \
 	netmod-glex/glue/glex_dyn.c \
+	netmod-glex/glue/glex_exchange.c \
 	netmod-glex/glue/glex_gather.c \
 	netmod-glex/glue/glex_held.c \
 	netmod-glex/glue/glex_hook.h \
@@ -38,6 +39,7 @@ EXTRA_DIST += \
 	netmod-glex/glue/glex_lmt.c \
 	netmod-glex/glue/glex_lost.c \
 	netmod-glex/glue/glex_origin.c \
+	netmod-glex/glue/glex_pass.c \
 	netmod-glex/glue/glex_pipe.c \
 	netmod-glex/glue/glex_poll.c \
 	netmod-glex/glue/glex_put.c \

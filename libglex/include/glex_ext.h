@@ -669,6 +669,20 @@ glex_ret_t glex_group_reduce_scatter(glex_group_t group, const void *data, void 
 glex_ret_t glex_group_allgather_long(glex_group_t group, const void *data, void *all, uint64_t len);
 glex_ret_t glex_group_alltoall(glex_group_t group, const void *data, void *all, uint64_t len);
 
+struct glex_group_block {
+	void *data; /* may be NULL if len is 0 */
+	uint64_t len;
+};
+
+/*
+ * As alltoall, of blocks of which only these two members know how long they are, 0 too: from[i] for member i, and into[i]
+ * for that of member i for this one, which is as long.  Both arrays stay as they are until it has ended; into[i].data may be from[i].data.
+ * most: the longest there may be, the same everywhere, up to GLEX_GROUP_LONG_MAX.  If somebody's is longer, glex_group_wait
+ * returns GLEX_ACCESS_ERR to all, nothing has been put into anybody's blocks, and the group goes on.
+ */
+glex_ret_t glex_group_alltoallv(glex_group_t group, const struct glex_group_block *from,
+				const struct glex_group_block *into, uint64_t most);
+
 /*
  * As those before: len bytes of everybody (up to GLEX_GROUP_GATHER_MAX, the same number everywhere) come to
  * member root, or to all.  all: where those of member i go, at i * len; may be NULL where none do.  data may be

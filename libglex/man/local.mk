@@ -71,6 +71,7 @@ glex_man_aliases = \
 	libglex/man/glex_group_reduce_scatter.3 \
 	libglex/man/glex_group_allgather_long.3 \
 	libglex/man/glex_group_alltoall.3 \
+	libglex/man/glex_group_alltoallv.3 \
 	libglex/man/glex_group_gather.3 \
 	libglex/man/glex_group_allgather.3 \
 	libglex/man/glex_group_wait.3 \

@@ -39,5 +39,7 @@
 #include "glex_tree.c"
 #include "glex_coll.c"
 #include "glex_stage.c"
+#include "glex_pass.c"
 #include "glex_gather.c"
+#include "glex_exchange.c"
 #include "glex_reduce.c"

@@ -78,6 +78,8 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 		return glex_group_bcast(tree->group, (uint32_t)op->root, op->to + op->at, (uint32_t)op->part);
 	case MPID_NEM_GLEX_ALLTOALL:
 		return glex_group_alltoall(tree->group, op->from, op->to, op->len);
+	case MPID_NEM_GLEX_ALLTOALLV:
+		return MPID_nem_glex_exchange_post(tree, op);
 	case MPID_NEM_GLEX_GATHER:
 		if (op->is_long)
 			return glex_group_allgather_long(tree->group, op->from, op->to, op->len);
@@ -87,52 +89,6 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 	default:
 		return MPID_nem_glex_reduce_post(tree, op);
 	}
-}
-
-/* What this rank gives to a gather to all. */
-static const void *MPID_nem_glex_gather_from(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
-{
-	if (!op->is_long)
-		return op->part_of_it;
-	return op->from == op->to + (size_t)tree->rank * op->len ? MPI_IN_PLACE : op->from;
-}
-
-/* All of it, by MPICH. */
-static int MPID_nem_glex_op_pass(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
-{
-	const void *from = op->from == op->to ? MPI_IN_PLACE : op->from;
-	const MPI_Aint len = (MPI_Aint)op->len;
-	MPIR_Comm *comm = tree->comm;
-	MPIR_Sched_t sched = MPIR_SCHED_NULL;
-	int mpi_errno = MPID_nem_glex_sched_new(&sched);
-
-	MPIR_ERR_CHECK(mpi_errno);
-	if (op->kind == MPID_NEM_GLEX_BARRIER)
-		mpi_errno = MPIR_Ibarrier_intra_sched_auto(comm, sched);
-	else if (op->kind == MPID_NEM_GLEX_BCAST)
-		mpi_errno = MPIR_Ibcast_intra_sched_auto(op->to, len, MPID_NEM_GLEX_BYTE, op->root, comm, sched);
-	else if (op->kind == MPID_NEM_GLEX_ALLTOALL)
-		mpi_errno = MPIR_Ialltoall_intra_sched_auto(from, len, MPID_NEM_GLEX_BYTE, op->to, len,
-							    MPID_NEM_GLEX_BYTE, comm, sched);
-	else if (op->kind == MPID_NEM_GLEX_SCATTER)
-		mpi_errno = MPIR_Ireduce_scatter_block_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, comm,
-									sched);
-	else if (op->kind == MPID_NEM_GLEX_GATHER && op->root == MPIDI_GLEX_ALL)
-		mpi_errno =
-			MPIR_Iallgather_intra_sched_auto(MPID_nem_glex_gather_from(tree, op), len, MPID_NEM_GLEX_BYTE,
-							 op->to, len, MPID_NEM_GLEX_BYTE, comm, sched);
-	else if (op->kind == MPID_NEM_GLEX_GATHER)
-		mpi_errno = MPIR_Igather_intra_sched_auto(op->part_of_it, len, MPID_NEM_GLEX_BYTE, op->to, len,
-							  MPID_NEM_GLEX_BYTE, op->root, comm, sched);
-	else if (op->root == MPIDI_GLEX_ALL)
-		mpi_errno = MPIR_Iallreduce_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, comm, sched);
-	else
-		mpi_errno =
-			MPIR_Ireduce_intra_sched_auto(from, op->to, len, op->type, op->mpi_op, op->root, comm, sched);
-	MPIR_ERR_CHECK(mpi_errno);
-	mpi_errno = MPIR_Sched_start(sched, comm, &op->inner);
-fn_fail:
-	return mpi_errno;
 }
 
 static int MPID_nem_glex_is_passed(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
@@ -156,7 +112,7 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_
 		return GLEX_SYS_ERR;
 	if (MPID_nem_glex_is_own(op) && tree->state == MPID_NEM_GLEX_TREE_NEVER)
 		return GLEX_INVALID_PARAM;
-	if (unlikely(MPID_nem_glex_is_passed(tree, op))) {
+	if (unlikely(MPID_nem_glex_is_passed(tree, op) || MPID_nem_glex_exchange_skips(tree, op))) {
 		op->error = MPID_nem_glex_op_pass(tree, op);
 		return op->error == MPI_SUCCESS ? GLEX_SUCCESS : GLEX_INVALID_PARAM;
 	}
@@ -165,6 +121,28 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_begin(struct MPID_nem_glex_
 		MPID_nem_glex.stats.coll_long[op->kind] += (unsigned)op->is_long;
 	}
 	return MPID_nem_glex_op_post(tree, op);
+}
+
+/* What came of it so far: not GLEX_SUCCESS: it has ended; GLEX_NO_MP: MPICH goes on with it. */
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_stepped(struct MPID_nem_glex_tree *tree,
+							     struct MPID_nem_glex_op *op, glex_ret_t ret)
+{
+	switch (op->kind) {
+	case MPID_NEM_GLEX_LONGS:
+		return MPID_nem_glex_longs_stepped(op, ret);
+	case MPID_NEM_GLEX_STAGE:
+		return MPID_nem_glex_stage_stepped(op, ret);
+	case MPID_NEM_GLEX_ALLTOALLV:
+		MPID_nem_glex_exchange_learn(tree, op, ret == GLEX_ACCESS_ERR);
+		if (ret != GLEX_ACCESS_ERR)
+			return ret;
+		MPID_nem_glex.stats.coll[op->kind]--;
+		MPID_nem_glex.stats.coll_long[op->kind]--;
+		op->error = MPID_nem_glex_op_pass(tree, op);
+		return op->error == MPI_SUCCESS ? GLEX_NO_MP : GLEX_INVALID_PARAM;
+	default:
+		return ret;
+	}
 }
 
 /* A packet of it is done.  True: that was the last. */
@@ -188,16 +166,22 @@ int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, 
 #endif
 }
 
-static int MPID_nem_glex_op_unpack(struct MPID_nem_glex_op *op)
+int MPID_nem_glex_coll_unpack(const void *packed, MPI_Aint len, void *buf, MPI_Aint count, MPI_Datatype type)
 {
 	MPI_Aint done;
 
 #ifndef MPIR_TYPEREP_FLAG_NONE /* since MPICH 4.1 */
-	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->packed_len, op->buf, op->count, op->type, 0, &done);
+	return MPIR_Typerep_unpack(packed, len, buf, count, type, 0, &done);
 #else
-	return MPIR_Typerep_unpack(op->packed, (MPI_Aint)op->packed_len, op->buf, op->count, op->type, 0, &done,
-				   MPIR_TYPEREP_FLAG_NONE);
+	return MPIR_Typerep_unpack(packed, len, buf, count, type, 0, &done, MPIR_TYPEREP_FLAG_NONE);
 #endif
+}
+
+static int MPID_nem_glex_op_unpack(const struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	if (op->kind == MPID_NEM_GLEX_ALLTOALLV)
+		return MPID_nem_glex_exchange_unpack(op, tree->comm->remote_size);
+	return MPID_nem_glex_coll_unpack(op->packed, (MPI_Aint)op->packed_len, op->buf, op->count, op->type);
 }
 
 static void MPID_nem_glex_op_drop_packed(struct MPID_nem_glex_op *op)
@@ -308,7 +292,7 @@ MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tr
 		op->error = MPID_nem_glex_coll_error(tree, ret);
 	if (op->packed && op->to == op->packed && op->error == MPI_SUCCESS &&
 	    (op->kind != MPID_NEM_GLEX_BCAST || op->root != tree->rank))
-		op->error = MPID_nem_glex_op_unpack(op);
+		op->error = MPID_nem_glex_op_unpack(tree, op);
 	MPID_nem_glex_op_drop_packed(op);
 	if (MPID_nem_glex_reduces(op))
 		MPID_nem_glex_reduce_end(op);
@@ -406,10 +390,9 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_tree_poll(struct MPID_nem_glex_tree *
 	ret = glex_group_look(tree->group, &tree->word, &tree->value);
 	if (ret == GLEX_NO_MP)
 		return 0;
-	if (unlikely(op->kind == MPID_NEM_GLEX_LONGS))
-		ret = MPID_nem_glex_longs_stepped(op, ret);
-	if (unlikely(op->kind == MPID_NEM_GLEX_STAGE))
-		ret = MPID_nem_glex_stage_stepped(op, ret);
+	ret = MPID_nem_glex_op_stepped(tree, op, ret);
+	if (ret == GLEX_NO_MP)
+		return 1;
 	if (ret == GLEX_SUCCESS && !MPID_nem_glex_op_advance(tree, op)) {
 		ret = MPID_nem_glex_op_post(tree, op);
 		if (ret == GLEX_SUCCESS)
@@ -469,6 +452,23 @@ static int MPID_nem_glex_is_over(const struct MPID_nem_glex_tree *tree, const st
 	return op ? op->done : MPIR_Request_is_complete(req) || !tree->first;
 }
 
+static int MPID_nem_glex_is_mpichs(const struct MPID_nem_glex_tree *tree)
+{
+	return tree->first && tree->first->inner;
+}
+
+/* In its progress engine, as long as that has something to do for it, or threads want it. */
+static void MPID_nem_glex_wait_by_mpich(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
+					MPIR_Request *req, int *mpi_errno)
+{
+	MPID_Progress_state state;
+
+	MPID_Progress_start(&state);
+	while ((MPIR_IS_THREADED || MPID_nem_glex_is_mpichs(tree)) && !MPID_nem_glex_is_over(tree, op, req))
+		MPID_nem_glex_first_error(mpi_errno, MPID_Progress_wait(&state));
+	MPID_Progress_end(&state);
+}
+
 static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
 {
 	/* relaxed: the poll loads it again */
@@ -486,18 +486,15 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 {
 	int mpi_errno = MPI_SUCCESS, crowded = MPID_nem_glex.crowded;
 	unsigned i, spins = crowded ? !tree->word : MPID_NEM_GLEX_SPINS;
-	MPID_Progress_state state;
 
 	for (i = 0; i < spins; i++)
 		if (MPID_nem_glex_tree_poll(tree) && MPID_nem_glex_is_over(tree, op, req))
 			return MPI_SUCCESS;
-	if (MPIR_IS_THREADED) {
-		MPID_Progress_start(&state);
-		while (!MPID_nem_glex_is_over(tree, op, req))
-			MPID_nem_glex_first_error(&mpi_errno, MPID_Progress_wait(&state));
-		MPID_Progress_end(&state);
-	}
 	for (i = 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
+		if (MPIR_IS_THREADED || MPID_nem_glex_is_mpichs(tree)) {
+			MPID_nem_glex_wait_by_mpich(tree, op, req, &mpi_errno);
+			continue;
+		}
 		if ((crowded && !MPID_nem_glex_is_there(tree)) || i % MPID_NEM_GLEX_COLL_LOOKS == 0)
 			sched_yield();
 		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {
@@ -596,6 +593,8 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tr
 		if (unlikely(op->inner))
 			return GLEX_NO_MP;
 		ret = glex_group_look(tree->group, &tree->word, &tree->value);
+		if (ret != GLEX_NO_MP)
+			ret = MPID_nem_glex_op_stepped(tree, op, ret);
 		if (ret != GLEX_SUCCESS || MPID_nem_glex_op_advance(tree, op))
 			break;
 		ret = MPID_nem_glex_op_post(tree, op);
@@ -708,6 +707,8 @@ static const struct MPIDI_GLEX_coll MPID_nem_glex_coll = {
 	.scatter = MPID_nem_glex_scatter,
 	.scatter_counts = MPID_nem_glex_scatter_counts,
 	.alltoall = MPID_nem_glex_alltoall,
+	.allgatherv = MPID_nem_glex_allgatherv,
+	.alltoallv = MPID_nem_glex_alltoallv,
 };
 
 /* MPICH leaves the member to us. */

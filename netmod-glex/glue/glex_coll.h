@@ -23,6 +23,9 @@ enum MPID_nem_glex_tree_state {
 
 #define MPID_NEM_GLEX_MP_BYTES 112 /* of a packet */
 
+/* Longer ones are faster as a message of MPICH's, which is copied once. */
+#define MPID_NEM_GLEX_BLOCK_OF_TWO (16 << 10)
+
 struct MPID_nem_glex_op {
 	struct MPID_nem_glex_op *next;
 	MPIR_Request *req;   /* NULL: it is on the stack of who waits for done, or the tree's own */
@@ -45,6 +48,11 @@ struct MPID_nem_glex_op {
 		union glex_coll_data_loc units[GLEX_COLL_REDUCE_MAX_DATA_UNITS];
 		unsigned char part_of_it[GLEX_GROUP_GATHER_MAX]; /* what this rank has to give to a short gather */
 		unsigned char blocks[GLEX_GROUP_BY_MAX(2)];	 /* of all, of which this rank gets one */
+		struct {
+			struct glex_group_block sent[GLEX_GROUP_GATHER_MEMBERS], into[GLEX_GROUP_GATHER_MEMBERS];
+			int is_blind; /* of others' blocks it is not known how long they are */
+			int is_in_place;
+		};
 	};
 	size_t packed_len;
 	void *buf;
@@ -67,6 +75,7 @@ struct MPID_nem_glex_tree {
 	enum MPID_nem_glex_tree_state state;
 	uint32_t calls;
 	int rank, is_broken;
+	uint32_t skip, skips; /* so many exchanges are MPICH's yet; and were after the last that was too long */
 	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of longs */
 	int is_known;
 	struct MPID_nem_glex_longs longs[MPID_NEM_GLEX_NEEDS];
@@ -93,6 +102,7 @@ int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, enum MP
 void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *packed, size_t len, void *buf,
 				 MPI_Aint count, MPI_Datatype type);
 int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *packed, MPI_Aint len);
+int MPID_nem_glex_coll_unpack(const void *packed, MPI_Aint len, void *buf, MPI_Aint count, MPI_Datatype type);
 
 /* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
 int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p);
@@ -108,6 +118,26 @@ int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_n
 void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree);
 void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
 
+/* ---- glex_exchange.c ------------------------------------------------------- */
+
+/* As struct MPIDI_GLEX_coll has them. */
+int MPID_nem_glex_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+			     const MPI_Aint counts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPIR_Comm *comm,
+			     int failed, MPIR_Request **req_p);
+int MPID_nem_glex_alltoallv(const void *sendbuf, const MPI_Aint scounts[], const MPI_Aint sdispls[],
+			    MPI_Datatype sendtype, void *recvbuf, const MPI_Aint rcounts[], const MPI_Aint rdispls[],
+			    MPI_Datatype recvtype, MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+
+/*
+ * Begins it; puts it into a schedule of MPICH's; unpacks what n ranks have sent.  skips: it is not even begun, as those before
+ * it were too long; learn: whether that one was.
+ */
+glex_ret_t MPID_nem_glex_exchange_post(const struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
+int MPID_nem_glex_exchange_sched(struct MPID_nem_glex_op *op, MPIR_Comm *comm, MPIR_Sched_t sched);
+int MPID_nem_glex_exchange_unpack(struct MPID_nem_glex_op *op, int n);
+int MPID_nem_glex_exchange_skips(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op);
+void MPID_nem_glex_exchange_learn(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op, int too_long);
+
 /* ---- glex_gather.c --------------------------------------------------------- */
 
 /* As struct MPIDI_GLEX_coll has them. */
@@ -117,6 +147,11 @@ int MPID_nem_glex_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype
 int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
 			 MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm *comm, int failed,
 			 MPIR_Request **req_p);
+
+/* ---- glex_pass.c ----------------------------------------------------------- */
+
+/* All of it, by MPICH: op->inner. */
+int MPID_nem_glex_op_pass(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
 /* ---- glex_reduce.c --------------------------------------------------------- */
 

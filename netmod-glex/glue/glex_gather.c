@@ -8,8 +8,6 @@
  */
 #include "glex_coll.h"
 
-#define MPID_NEM_GLEX_BLOCK_OF_TWO (16 << 10) /* longer ones are faster as a message of MPICH's, which is copied once */
-
 /* Of all ranks the parts are as long: where all of them meet is room for so many. */
 static int MPID_nem_glex_may_gather(const MPIR_Comm *comm, intptr_t len)
 {

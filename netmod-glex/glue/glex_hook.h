@@ -34,6 +34,12 @@ struct MPIDI_GLEX_coll {
 			      MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 	int (*alltoall)(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
 			MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm *comm, int failed, MPIR_Request **req_p);
+	int (*allgatherv)(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+			  const MPI_Aint counts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPIR_Comm *comm,
+			  int failed, MPIR_Request **req_p);
+	int (*alltoallv)(const void *sendbuf, const MPI_Aint scounts[], const MPI_Aint sdispls[], MPI_Datatype sendtype,
+			 void *recvbuf, const MPI_Aint rcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype,
+			 MPIR_Comm *comm, int failed, MPIR_Request **req_p);
 };
 
 extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
@@ -82,6 +88,16 @@ extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
 #define MPIR_Alltoall_impl(from, scount, stype, to, rcount, rtype, comm, ...)                                          \
 	MPIDI_GLEX_OR(alltoall, (from, scount, stype, to, rcount, rtype, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),  \
 		      MPIR_Alltoall_impl(from, scount, stype, to, rcount, rtype, comm, __VA_ARGS__))
+#define MPIR_Allgatherv_impl(from, scount, stype, to, counts, displs, rtype, comm, ...)                                \
+	MPIDI_GLEX_OR(allgatherv,                                                                                      \
+		      (from, scount, stype, to, counts, displs, rtype, comm, MPIDI_GLEX_FAILED(__VA_ARGS__), NULL),    \
+		      MPIR_Allgatherv_impl(from, scount, stype, to, counts, displs, rtype, comm, __VA_ARGS__))
+#define MPIR_Alltoallv_impl(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, ...)                     \
+	MPIDI_GLEX_OR(                                                                                                 \
+		alltoallv,                                                                                             \
+		(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, MPIDI_GLEX_FAILED(__VA_ARGS__),     \
+		 NULL),                                                                                                \
+		MPIR_Alltoallv_impl(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, __VA_ARGS__))
 #define MPIR_Ibarrier_impl(comm, req_p) MPIDI_GLEX_OR(barrier, (comm, 0, req_p), MPIR_Ibarrier_impl(comm, req_p))
 #define MPIR_Ibcast_impl(buf, count, type, root, comm, req_p)                                                          \
 	MPIDI_GLEX_OR(bcast, (buf, count, type, root, comm, 0, req_p),                                                 \
@@ -104,6 +120,12 @@ extern const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll; /* NULL: glex does none */
 #define MPIR_Ireduce_scatter_impl(from, to, counts, type, op, comm, req_p)                                             \
 	MPIDI_GLEX_OR(scatter_counts, (from, to, counts, type, op, comm, 0, req_p),                                    \
 		      MPIR_Ireduce_scatter_impl(from, to, counts, type, op, comm, req_p))
+#define MPIR_Iallgatherv_impl(from, scount, stype, to, counts, displs, rtype, comm, req_p)                             \
+	MPIDI_GLEX_OR(allgatherv, (from, scount, stype, to, counts, displs, rtype, comm, 0, req_p),                    \
+		      MPIR_Iallgatherv_impl(from, scount, stype, to, counts, displs, rtype, comm, req_p))
+#define MPIR_Ialltoallv_impl(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, req_p)                  \
+	MPIDI_GLEX_OR(alltoallv, (from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, 0, req_p),         \
+		      MPIR_Ialltoallv_impl(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, req_p))
 #define MPIR_Ialltoall_impl(from, scount, stype, to, rcount, rtype, comm, req_p)                                       \
 	MPIDI_GLEX_OR(alltoall, (from, scount, stype, to, rcount, rtype, comm, 0, req_p),                              \
 		      MPIR_Ialltoall_impl(from, scount, stype, to, rcount, rtype, comm, req_p))

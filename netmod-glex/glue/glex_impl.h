@@ -44,6 +44,7 @@ enum MPID_nem_glex_coll_kind {
 	MPID_NEM_GLEX_GATHER,
 	MPID_NEM_GLEX_SCATTER, /* a reduction of which each gets a block */
 	MPID_NEM_GLEX_ALLTOALL,
+	MPID_NEM_GLEX_ALLTOALLV, /* blocks may differ in length; gathers to all of such, too */
 	MPID_NEM_GLEX_KINDS,
 	MPID_NEM_GLEX_LONGS = MPID_NEM_GLEX_KINDS, /* the tree's own: whether what is long can be fetched */
 	MPID_NEM_GLEX_STAGE,			   /* and what goes by a stage can */

@@ -107,7 +107,8 @@ static void MPID_nem_glex_table(struct MPID_nem_glex_text *text)
 		mpi->coll[MPID_NEM_GLEX_REDUCE] + mpi->coll[MPID_NEM_GLEX_SCATTER],
 		mpi->coll_long[MPID_NEM_GLEX_REDUCE] + mpi->coll_long[MPID_NEM_GLEX_SCATTER],
 		mpi->coll[MPID_NEM_GLEX_GATHER], mpi->coll_long[MPID_NEM_GLEX_GATHER],
-		mpi->coll[MPID_NEM_GLEX_ALLTOALL], mpi->coll_trees, mpi->coll_refused);
+		mpi->coll[MPID_NEM_GLEX_ALLTOALL] + mpi->coll[MPID_NEM_GLEX_ALLTOALLV], mpi->coll_trees,
+		mpi->coll_refused);
 }
 
 /* In one piece, so that the tables of the ranks do not mix. */
@@ -180,6 +181,8 @@ static const struct MPID_nem_glex_pvar MPID_nem_glex_pvars[] = {
 	{"glex_coll_gathers", OF_MPI(coll[MPID_NEM_GLEX_GATHER]), "gathers, to one rank or to all, run by the NIC"},
 	{"glex_coll_scatters", OF_MPI(coll[MPID_NEM_GLEX_SCATTER]), "reductions of a block for each, run by the NIC"},
 	{"glex_coll_exchanges", OF_MPI(coll[MPID_NEM_GLEX_ALLTOALL]), "exchanges of a block of each for each"},
+	{"glex_coll_exchanges_any", OF_MPI(coll[MPID_NEM_GLEX_ALLTOALLV]),
+	 "exchanges, and gathers to all, of blocks that may differ in length"},
 	{"glex_coll_trees", OF_MPI(coll_trees), "communicators that have a tree of NICs"},
 	{"glex_coll_refused", OF_MPI(coll_refused),
 	 "communicators that have none: some rank had no room, or ranks outnumber processors"},

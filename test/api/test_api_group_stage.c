@@ -173,6 +173,66 @@ static void exchange(const struct crowd *c, bool gathers, uint32_t len, uint32_t
 	free(want);
 }
 
+static uint32_t any_len(uint32_t from, uint32_t to, uint32_t most, uint32_t round)
+{
+	uint32_t x = (from * 31 + to * 17 + round) * 2654435761u;
+
+	return x >> 29 == 0 ? 0 : x >> 29 == 1 ? most : (x >> 4) % (most + 1);
+}
+
+/* Blocks of 0 to most bytes, each with a byte behind it. */
+static void exchange_any(const struct crowd *c, uint32_t most, uint32_t round)
+{
+	struct glex_group_block from[MAX] = {{0}}, into[MAX] = {{0}};
+	bool in_place = (round + c->me) % 3 == 0;
+	unsigned char *want = malloc(most + 1);
+	uint32_t i;
+
+	for (i = 0; i < c->n; i++) {
+		from[i].len = any_len(c->me, i, most, round);
+		into[i].len = any_len(i, c->me, most, round);
+		from[i].data = malloc((from[i].len > into[i].len ? from[i].len : into[i].len) + 1);
+		into[i].data = in_place ? from[i].data : malloc(into[i].len + 1);
+		((unsigned char *)into[i].data)[into[i].len] = 0xee;
+		fill_block(from[i].data, (uint32_t)from[i].len, c->me, i, round);
+		if (in_place && from[i].len <= into[i].len)
+			((unsigned char *)into[i].data)[into[i].len] = 0xee;
+	}
+	OK(glex_group_alltoallv(group, from, into, most));
+	RETURNS(glex_group_alltoallv(group, from, into, most), GLEX_BUSY);
+	end_it(c);
+	for (i = 0; i < c->n; i++) {
+		fill_block(want, (uint32_t)into[i].len, i, c->me, round);
+		SURE(memcmp(into[i].data, want, into[i].len) == 0);
+		SURE((in_place && from[i].len > into[i].len) || ((unsigned char *)into[i].data)[into[i].len] == 0xee);
+		if (!in_place)
+			free(into[i].data);
+		free(from[i].data);
+	}
+	free(want);
+}
+
+/* The last member has one that is longer than most. */
+static void exchange_too_long(const struct crowd *c, uint32_t most)
+{
+	struct glex_group_block from[MAX] = {{0}}, into[MAX] = {{0}};
+	unsigned char *data = malloc(most + 1), *to = malloc(c->n * (most + 1));
+	uint32_t i;
+
+	memset(data, 1, most + 1);
+	memset(to, 0xee, c->n * (most + 1));
+	for (i = 0; i < c->n; i++) {
+		from[i] = (struct glex_group_block){data, c->me == c->n - 1 ? most + 1 : most};
+		into[i] = (struct glex_group_block){to + i * (most + 1), i == c->n - 1 ? most + 1 : most};
+	}
+	OK(glex_group_alltoallv(group, from, into, most));
+	RETURNS(c->tests ? wait_or_test(true) : glex_group_wait(group, WAIT_MS), GLEX_ACCESS_ERR);
+	for (i = 0; i < c->n * (most + 1); i++)
+		SURE(to[i] == 0xee);
+	free(data);
+	free(to);
+}
+
 static void make_stage(const struct crowd *c, glex_ret_t want)
 {
 	OK(glex_group_stage(group, STAGE));
@@ -199,7 +259,10 @@ static void reducing_member(int fd, void *arg)
 		spread_long(c, round);
 		exchange(c, true, lens[i].len, round++);
 		exchange(c, false, lens[i].len, round++);
+		exchange_any(c, lens[i].len, round++);
+		exchange_too_long(c, lens[i].len);
 		exchange(c, false, lens[i].len, round++);
+		exchange_any(c, lens[i].len / 2, round++);
 		reduce(c, (i + 1) % c->n, lens[i].len, lens[i].unit, round++);
 		scatter(c, lens[i].len, lens[i].unit, round++);
 	}
@@ -260,11 +323,13 @@ START_TEST(stage__wrong_arguments__invalid)
 {
 	struct crowd c = {.n = 1, .shape = GLEX_GROUP_DIRECT};
 	unsigned char part[64] = {1}, to[64];
+	struct glex_group_block block = {part, 64};
 	struct glex_group_card card;
 	uint32_t unit = 1;
 
 	open_group(&card, &c);
 	RETURNS(glex_group_stage(group, 64), GLEX_INVALID_PARAM); /* not joined */
+	RETURNS(glex_group_alltoallv(group, &block, &block, 64), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_stage(NULL, 64), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_allreduce_long(NULL, part, to, 64, 1, combine, &unit), GLEX_INVALID_PARAM);
 	OK(glex_group_join(group, &card, 1, 0, GLEX_GROUP_DIRECT, 0));
@@ -289,6 +354,10 @@ START_TEST(stage__wrong_arguments__invalid)
 	RETURNS(glex_group_allgather_long(group, NULL, to, 64), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_alltoall(group, part, to, 0), GLEX_INVALID_PARAM);
 	RETURNS(glex_group_alltoall(NULL, part, to, 64), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_alltoallv(NULL, &block, &block, 64), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_alltoallv(group, NULL, &block, 64), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_alltoallv(group, &block, NULL, 64), GLEX_INVALID_PARAM);
+	RETURNS(glex_group_alltoallv(group, &block, &block, GLEX_GROUP_LONG_MAX + 1), GLEX_INVALID_PARAM);
 	OK(glex_group_allreduce_long(group, part, to, 64, 1, combine, &unit)); /* nothing of that has begun */
 	OK(glex_group_wait(group, 0));
 	ck_assert_int_eq(memcmp(part, to, 64), 0);

@@ -70,7 +70,7 @@ blocks() {
 	# shellcheck disable=SC2086 # one or two arguments
 	env "${@:1:$#-5}" timeout -k 5 100 "$GLEX_PREFIX/bin/mpiexec" -n "$ranks" "$work/bin/coll_blocks" $args \
 		>"$work/out" 2>"$work/err" && says ok out && [ ! -s "$work/err" ] &&
-		grep -qE "^staged ${staged/+/[1-9][0-9]*}, exchanges ${exchanges/+/[1-9][0-9]*}, " "$work/out"
+		grep -qE "^staged ${staged/+/[1-9][0-9]*}, exchanges ${exchanges/+/[1-9][0-9]*}, of any ${exchanges/+/[1-9][0-9]*}, " "$work/out"
 	result $? "blocks of each, and for each, $what"
 }
 blocks 2 "$RANDOM" + + "2 ranks"

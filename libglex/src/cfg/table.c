@@ -221,7 +221,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	ENUM("GLEX_MPI_COLL_LONG_BY", mpi_coll_long_by, "get", long_ways,
 	     "how such a broadcast gets to all: each member fetches it from the root (get), so that all copy at a time, or where there is a tree it is passed down by its NICs in parts (put), which need nobody's processor for it, and send no more each than its branches take"),
 	SIZE("GLEX_MPI_COLL_STAGE", mpi_coll_stage, "256K", 0, 16 * M,
-	     "half the memory that each of up to 16 ranks without a tree keeps for what the others send of reductions that are longer than a part (GLEX_MPI_COLL_PACKETS; to one rank, than 2 KiB), gathers to all that are longer than a packet of each, and exchanges of all with all, from the first such on a communicator, and the longest of these, counting the blocks of all (of gathers and exchanges of two ranks up to 16 KiB each); 0: none, MPICH does them"),
+	     "half the memory that each of up to 16 ranks without a tree keeps for what the others send of reductions that are longer than a part (GLEX_MPI_COLL_PACKETS; to one rank, than 2 KiB), gathers to all that are longer than a packet of each or differ in length, and exchanges of all with all, from the first such on a communicator, and the longest of these, counting the blocks of all (where they differ as if all were as long as the longest; of gathers and exchanges of two ranks up to 16 KiB each); 0: none, MPICH does them"),
 	BOOL("GLEX_MPI_STATS", mpi_stats, "n",
 	     "print, when MPI ends, what each rank sent in which way, and what it waited for"),
 

@@ -11,8 +11,8 @@
  *
  * Of an allreduce of many bytes each combines one piece alone, that of his number: what is PUT is everybody's operand for
  * that, and after the barrier what it came to, before a second barrier; of a reduction to one likewise, but that only
- * the root is PUT that.  Gathers and exchanges are of a block of each, or of each for each.  What is longer than a
- * stage goes part after part.
+ * the root is PUT that.  Gathers and exchanges are of a block of each, or of each for each; if these differ in length, the
+ * barrier of the first part says how long the longest is.  What is longer than a stage goes part after part.
  *
  * It is not the NICs that go on when a barrier has ended: members do, in their waits.
  *
@@ -34,7 +34,7 @@
 enum step { CARDS, TRY, TRIED, AGREE, OPERANDS, MEET, RESULTS, MEET_AGAIN, OVER };
 
 /* 0: none.  From REDUCE_SCATTER on, of blocks. */
-enum kind { ALLREDUCE = 1, REDUCE, REDUCE_SCATTER, ALLGATHER, ALLTOALL };
+enum kind { ALLREDUCE = 1, REDUCE, REDUCE_SCATTER, ALLGATHER, ALLTOALL, ALLTOALLV };
 
 struct span {
 	const unsigned char *data;
@@ -50,7 +50,8 @@ struct card {
 struct own {
 	struct glexi_longer base;
 	enum step step;
-	bool is_ready; /* all have one, and reach all others' */
+	bool is_ready;	/* all have one, and reach all others' */
+	bool is_denied; /* somebody has a block that is longer than most */
 	unsigned char *mem;
 	glex_mem_handle_t mh;
 	uint32_t slot; /* bytes */
@@ -60,9 +61,11 @@ struct own {
 	enum kind kind;
 	uint32_t root; /* of REDUCE */
 	const unsigned char *data;
-	unsigned char *result;	    /* NULL: nobody's here */
-	const unsigned char *sum;   /* of this one's piece */
-	uint64_t len, at;	    /* of all, or of each block */
+	unsigned char *result;			    /* NULL: nobody's here */
+	const unsigned char *sum;		    /* of this one's piece */
+	const struct glex_group_block *from, *into; /* of ALLTOALLV */
+	uint64_t most;
+	uint64_t len, at;	    /* of all, or of each block, or of the longest: of this one's, then of all */
 	uint32_t unit, part, piece; /* bytes; piece: all but the last; 0: who combines, combines everything */
 	glex_group_combine_t combine;
 	void *arg;
@@ -116,11 +119,22 @@ static uint32_t piece_len(const struct own *own, uint32_t member)
 	return left < own->piece ? left : own->piece;
 }
 
+/* What of a block belongs to the part. */
+static struct span part_of(const struct own *own, const struct glex_group_block *block)
+{
+	uint64_t left = block->len > own->at && !own->is_denied ? block->len - own->at : 0;
+
+	return (struct span){(const unsigned char *)block->data + own->at,
+			     left < own->part ? (uint32_t)left : own->part};
+}
+
 /* What this one has for that member. */
 static struct span share_of(const struct own *own, uint32_t member)
 {
 	const unsigned char *data = own->data + own->at;
 
+	if (own->kind == ALLTOALLV)
+		return part_of(own, &own->from[member]);
 	if (is_of_blocks(own))
 		return (struct span){data + (own->kind == ALLGATHER ? 0 : member * own->len), own->part};
 	if (own->piece)
@@ -164,13 +178,32 @@ EMU_TOGETHER static void compare(const void *left, void *right, uint32_t len, vo
 		memset(right, 0, len);
 }
 
+#define LEN_OF(word) ((word)&UINT32_MAX >> 1)
+
+/* The same, but for the length: that is the longest. */
+EMU_TOGETHER static void compare_longest(const void *left, void *right, uint32_t len, void *arg)
+{
+	uint64_t is, with;
+
+	(void)len;
+	(void)arg;
+	memcpy(&is, right, sizeof(is));
+	memcpy(&with, left, sizeof(with));
+	if (is >> 31 != with >> 31)
+		is = 0;
+	else if (LEN_OF(with) > LEN_OF(is))
+		is = with;
+	memcpy(right, &is, sizeof(is));
+}
+
 /* A barrier that takes no longer for that. */
 EMU_TOGETHER static glex_ret_t begin_meeting(struct glex_group *group)
 {
 	struct own *own = own_of(group);
 
 	own->word = (uint64_t)own->kind << 60 | (uint64_t)own->root << 56 | (uint64_t)own->unit << 31 | own->len;
-	return glex_group_allreduce_by(group, &own->word, &own->word, sizeof(own->word), compare, NULL);
+	return glex_group_allreduce_by(group, &own->word, &own->word, sizeof(own->word),
+				       own->kind == ALLTOALLV ? compare_longest : compare, NULL);
 }
 
 /*
@@ -254,6 +287,21 @@ EMU_TOGETHER static void take_out(const struct glex_group *group)
 	}
 }
 
+EMU_TOGETHER static void take_out_any(const struct glex_group *group)
+{
+	const struct own *own = own_of(group);
+	const unsigned char *from;
+	struct span to;
+	uint32_t i;
+
+	for (i = 0; i < group->n; i++) {
+		to = part_of(own, &own->into[i]);
+		from = i == group->me ? share_of(own, i).data : slot_of(group, i);
+		if (to.len && to.data != from)
+			memcpy((void *)(uintptr_t)to.data, from, to.len);
+	}
+}
+
 /* As much as there is room for; and how. */
 EMU_TOGETHER static void begin_part(struct glex_group *group)
 {
@@ -267,7 +315,8 @@ EMU_TOGETHER static void begin_part(struct glex_group *group)
 	} else if (whole > most) {
 		whole = most;
 	}
-	own->part = left < (uint64_t)most * pieces ? (uint32_t)left : most * pieces;
+	/* not the longest of this one, which others need not have */
+	own->part = left < (uint64_t)most * pieces && own->kind != ALLTOALLV ? (uint32_t)left : most * pieces;
 	own->piece = left > whole && pieces > 1 ? (own->part / own->unit + group->n - 1) / group->n * own->unit : 0;
 	begin_phase(group, OPERANDS);
 }
@@ -310,6 +359,8 @@ EMU_TOGETHER static void take(struct glex_group *group)
 	}
 	if (own->kind == REDUCE_SCATTER)
 		combine(group, share_of(own, group->me).data, own->result + own->at, own->part);
+	else if (own->kind == ALLTOALLV)
+		take_out_any(group);
 	else
 		take_out(group);
 	end_part(group);
@@ -401,7 +452,13 @@ EMU_TOGETHER static glex_ret_t go_on(struct glex_group *group)
 	case MEET:
 		if (!own->word)
 			return GLEX_SYS_ERR;
-		take(group);
+		if (own->kind == ALLTOALLV)
+			own->len = LEN_OF(own->word);
+		own->is_denied = own->kind == ALLTOALLV && own->len > own->most;
+		if (own->is_denied)
+			own->step = OVER;
+		else
+			take(group);
 		break;
 	case MEET_AGAIN:
 		collect(group);
@@ -430,7 +487,7 @@ EMU_TOGETHER static glex_ret_t stage_wait(struct glex_group *group, int32_t time
 			return ret;
 	}
 	if (own->is_ready)
-		return GLEX_SUCCESS;
+		return own->is_denied ? GLEX_ACCESS_ERR : GLEX_SUCCESS;
 	let_go(group);
 	return GLEX_ACCESS_ERR;
 }
@@ -502,10 +559,14 @@ struct what {
 	uint64_t len;
 	glex_group_combine_t combine;
 	void *arg;
+	const struct glex_group_block *from, *into;
+	uint64_t most;
 };
 
 static bool is_valid(const struct glex_group *group, const struct what *what)
 {
+	if (what->kind == ALLTOALLV)
+		return what->from && what->into && what->most <= GLEX_GROUP_LONG_MAX;
 	if (!what->len || what->len > GLEX_GROUP_LONG_MAX || !what->data || what->root >= group->n)
 		return false;
 	if (!what->result && (what->kind != REDUCE || what->root == group->me))
@@ -536,6 +597,10 @@ EMU_TOGETHER static glex_ret_t begin(struct glex_group *group, const struct what
 	own->unit = what->unit;
 	own->combine = what->combine;
 	own->arg = what->arg;
+	own->from = what->from;
+	own->into = what->into;
+	own->most = what->most;
+	own->is_denied = own->kind == ALLTOALLV && own->len > own->most;
 	begin_part(group);
 	begin_longer(group, own, GLEX_SUCCESS);
 	ret = send_all(group);
@@ -543,10 +608,22 @@ EMU_TOGETHER static glex_ret_t begin(struct glex_group *group, const struct what
 	return ret == GLEX_NO_MP ? GLEX_SUCCESS : ret;
 }
 
+static struct what reduction(enum kind kind, const void *data, void *result, uint64_t len, uint32_t unit,
+			     glex_group_combine_t function, void *arg)
+{
+	return (struct what){.kind = kind,
+			     .unit = unit,
+			     .data = data,
+			     .result = result,
+			     .len = len,
+			     .combine = function,
+			     .arg = arg};
+}
+
 EMU_TOGETHER glex_ret_t glex_group_allreduce_long(glex_group_t group, const void *data, void *result, uint64_t len,
 						  uint32_t unit, glex_group_combine_t function, void *arg)
 {
-	struct what what = {ALLREDUCE, 0, unit, data, result, len, function, arg};
+	struct what what = reduction(ALLREDUCE, data, result, len, unit, function, arg);
 
 	return begin(group, &what);
 }
@@ -554,29 +631,44 @@ EMU_TOGETHER glex_ret_t glex_group_allreduce_long(glex_group_t group, const void
 EMU_TOGETHER glex_ret_t glex_group_reduce_long(glex_group_t group, uint32_t root, const void *data, void *result,
 					       uint64_t len, uint32_t unit, glex_group_combine_t function, void *arg)
 {
-	struct what what = {REDUCE, root, unit, data, result, len, function, arg};
+	struct what what = reduction(REDUCE, data, result, len, unit, function, arg);
 
+	what.root = root;
 	return begin(group, &what);
 }
 
 EMU_TOGETHER glex_ret_t glex_group_reduce_scatter(glex_group_t group, const void *data, void *result, uint64_t len,
 						  uint32_t unit, glex_group_combine_t function, void *arg)
 {
-	struct what what = {REDUCE_SCATTER, 0, unit, data, result, len, function, arg};
+	struct what what = reduction(REDUCE_SCATTER, data, result, len, unit, function, arg);
 
 	return begin(group, &what);
 }
 
 EMU_TOGETHER glex_ret_t glex_group_allgather_long(glex_group_t group, const void *data, void *all, uint64_t len)
 {
-	struct what what = {ALLGATHER, 0, 1, data, all, len, NULL, NULL};
+	struct what what = {.kind = ALLGATHER, .data = data, .result = all, .len = len, .unit = 1};
 
 	return begin(group, &what);
 }
 
 EMU_TOGETHER glex_ret_t glex_group_alltoall(glex_group_t group, const void *data, void *all, uint64_t len)
 {
-	struct what what = {ALLTOALL, 0, 1, data, all, len, NULL, NULL};
+	struct what what = {.kind = ALLTOALL, .data = data, .result = all, .len = len, .unit = 1};
 
+	return begin(group, &what);
+}
+
+EMU_TOGETHER glex_ret_t glex_group_alltoallv(glex_group_t group, const struct glex_group_block *from,
+					     const struct glex_group_block *into, uint64_t most)
+{
+	struct what what = {.kind = ALLTOALLV, .from = from, .into = into, .most = most, .unit = 1};
+	uint32_t i;
+
+	for (i = 0; group && group->near && from && i < group->n; i++)
+		if (from[i].len > what.len)
+			what.len = from[i].len;
+	if (what.len > GLEX_GROUP_LONG_MAX)
+		what.len = GLEX_GROUP_LONG_MAX + 1; /* more than most, and all learn it */
 	return begin(group, &what);
 }
