@@ -122,8 +122,11 @@ static uint32_t piece_len(const struct own *own, uint32_t member)
 /* What of a block belongs to the part. */
 static struct span part_of(const struct own *own, const struct glex_group_block *block)
 {
-	uint64_t left = block->len > own->at && !own->is_denied ? block->len - own->at : 0;
+	uint64_t left;
 
+	if (block->len <= own->at || own->is_denied)
+		return (struct span){NULL, 0};
+	left = block->len - own->at;
 	return (struct span){(const unsigned char *)block->data + own->at,
 			     left < own->part ? (uint32_t)left : own->part};
 }
@@ -131,10 +134,11 @@ static struct span part_of(const struct own *own, const struct glex_group_block 
 /* What this one has for that member. */
 static struct span share_of(const struct own *own, uint32_t member)
 {
-	const unsigned char *data = own->data + own->at;
+	const unsigned char *data;
 
 	if (own->kind == ALLTOALLV)
 		return part_of(own, &own->from[member]);
+	data = own->data + own->at;
 	if (is_of_blocks(own))
 		return (struct span){data + (own->kind == ALLGATHER ? 0 : member * own->len), own->part};
 	if (own->piece)
@@ -290,15 +294,14 @@ EMU_TOGETHER static void take_out(const struct glex_group *group)
 EMU_TOGETHER static void take_out_any(const struct glex_group *group)
 {
 	const struct own *own = own_of(group);
-	const unsigned char *from;
-	struct span to;
+	struct span from, to;
 	uint32_t i;
 
 	for (i = 0; i < group->n; i++) {
 		to = part_of(own, &own->into[i]);
-		from = i == group->me ? share_of(own, i).data : slot_of(group, i);
-		if (to.len && to.data != from)
-			memcpy((void *)(uintptr_t)to.data, from, to.len);
+		from = i == group->me ? share_of(own, i) : (struct span){slot_of(group, i), to.len};
+		if (from.len && to.len && to.data != from.data)
+			memcpy((void *)(uintptr_t)to.data, from.data, to.len < from.len ? to.len : from.len);
 	}
 }
 
