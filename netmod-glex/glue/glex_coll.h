@@ -174,8 +174,10 @@ void MPID_nem_glex_reduce_end(const struct MPID_nem_glex_op *op);
 /* Whether so many bytes of each, or for each, together would go by a stage, if there is one. */
 int MPID_nem_glex_is_staged(const MPIR_Comm *comm, uint64_t len);
 
-/* What those need. */
+/* Whether it has one; and as MPID_nem_glex_tree_of, *tree_p becoming NULL, too, if one is wanted and there is none. */
 int MPID_nem_glex_tree_has_stage(struct MPID_nem_glex_tree *tree, int may_block, int *has_p);
+int MPID_nem_glex_stage_of(MPIR_Comm *comm, int is_wanted, int may_block, int failed,
+			   struct MPID_nem_glex_tree **tree_p);
 
 /* What comes of a stage that is being made; all of that has ended. */
 glex_ret_t MPID_nem_glex_stage_stepped(struct MPID_nem_glex_op *op, glex_ret_t ret);

@@ -54,6 +54,9 @@ static void MPID_nem_glex_side_blocks(const struct MPID_nem_glex_vector *side, i
 
 	for (i = 0; i < n; i++) {
 		blocks[i].len = (uint64_t)(side->counts[i] * side->size);
+		blocks[i].data = NULL;
+		if (!blocks[i].len)
+			continue;
 		blocks[i].data = side->contig ? (void *)(MPID_nem_glex_side_at(side, i) + side->lb) : *packed;
 		if (!side->contig)
 			*packed += blocks[i].len;
@@ -151,18 +154,6 @@ void MPID_nem_glex_exchange_learn(struct MPID_nem_glex_tree *tree, const struct 
 	tree->skip = tree->skips;
 }
 
-/* If the communicator has what that takes; else *tree_p becomes NULL. */
-static int MPID_nem_glex_exchange_begin(MPIR_Comm *comm, int failed, int may_block, struct MPID_nem_glex_tree **tree_p)
-{
-	int has = 1, mpi_errno = MPID_nem_glex_tree_of(comm, may_block, failed, tree_p);
-
-	if (*tree_p)
-		mpi_errno = MPID_nem_glex_tree_has_stage(*tree_p, may_block, &has);
-	if (!has)
-		*tree_p = NULL;
-	return mpi_errno;
-}
-
 /*
  * in_place: what is sent lies, packed or not, where what is received comes to.  is_blind: of other ranks' blocks it is not
  * known how long they are; else it is a gather, and the same one goes to all.
@@ -228,7 +219,7 @@ int MPID_nem_glex_alltoallv(const void *sendbuf, const MPI_Aint scounts[], const
 
 	if (!MPID_nem_glex_may_exchange(comm))
 		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_exchange_begin(comm, failed, !req_p, &tree);
+	mpi_errno = MPID_nem_glex_stage_of(comm, 1, !req_p, failed, &tree);
 	if (!tree || mpi_errno != MPI_SUCCESS)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	MPID_nem_glex_side_set(&recv, recvbuf, rcounts, rdispls, recvtype);
@@ -264,7 +255,7 @@ int MPID_nem_glex_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Dataty
 	MPID_nem_glex_side_set(&recv, recvbuf, counts, displs, recvtype);
 	if (!MPID_nem_glex_may_gather_any(comm, &recv))
 		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_exchange_begin(comm, failed, !req_p, &tree);
+	mpi_errno = MPID_nem_glex_stage_of(comm, 1, !req_p, failed, &tree);
 	if (!tree || mpi_errno != MPI_SUCCESS)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	if (sendbuf == MPI_IN_PLACE)

@@ -67,19 +67,6 @@ static int MPID_nem_glex_has_gaps(const struct MPID_nem_glex_exchange *ex, const
 	return !blocks->contig || blocks->len != ex->len;
 }
 
-/* A tree, and a stage if that takes one; NULL: MPICH does it. */
-static int MPID_nem_glex_exchange_tree(const struct MPID_nem_glex_exchange *ex, int failed, int may_block,
-				       struct MPID_nem_glex_tree **tree_p)
-{
-	int mpi_errno = MPID_nem_glex_tree_of(ex->comm, may_block, failed, tree_p), has = 1;
-
-	if (*tree_p && ex->is_long)
-		mpi_errno = MPID_nem_glex_tree_has_stage(*tree_p, may_block, &has);
-	if (!has)
-		*tree_p = NULL;
-	return mpi_errno;
-}
-
 static int MPID_nem_glex_exchange_is_staged(const struct MPID_nem_glex_exchange *ex)
 {
 	int n = ex->comm->remote_size;
@@ -175,7 +162,7 @@ int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype s
 	ex.is_long = ex.len > GLEX_GROUP_GATHER_MAX;
 	if (!MPID_nem_glex_gathers(&ex, root))
 		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_exchange_tree(&ex, failed, !req_p, &tree);
+	mpi_errno = MPID_nem_glex_stage_of(comm, ex.is_long, !req_p, failed, &tree);
 	if (!tree || mpi_errno != MPI_SUCCESS)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	if (wanted)
@@ -205,7 +192,7 @@ int MPID_nem_glex_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype
 	ex.len = ex.recv.len;
 	if (ex.len < 1 || !MPID_nem_glex_exchange_is_staged(&ex))
 		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_exchange_tree(&ex, failed, !req_p, &tree);
+	mpi_errno = MPID_nem_glex_stage_of(comm, ex.is_long, !req_p, failed, &tree);
 	if (!tree || mpi_errno != MPI_SUCCESS)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	if (ex.in_place)

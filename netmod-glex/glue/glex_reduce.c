@@ -208,12 +208,7 @@ int MPID_nem_glex_scatter(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
 	how.is_long = len > MPID_nem_glex_part(comm);
 	if (how.is_long && !MPID_nem_glex_is_staged(comm, len))
 		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
-	if (tree && how.is_long) {
-		mpi_errno = MPID_nem_glex_tree_has_stage(tree, !req_p, &how.is_long);
-		if (!how.is_long)
-			tree = NULL;
-	}
+	mpi_errno = MPID_nem_glex_stage_of(comm, how.is_long, !req_p, failed, &tree);
 	if (!tree || mpi_errno != MPI_SUCCESS)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
 	return MPID_nem_glex_reduce_do(tree, MPID_NEM_GLEX_SCATTER, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,

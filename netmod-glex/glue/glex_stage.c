@@ -42,3 +42,15 @@ MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_has_stage(struct MPID_nem_glex_tree *tr
 {
 	return MPID_nem_glex_tree_has(tree, MPID_NEM_GLEX_NEEDS_STAGE, MPID_nem_glex_stage_try, may_block, has_p);
 }
+
+MPID_NEM_GLEX_HOT int MPID_nem_glex_stage_of(MPIR_Comm *comm, int is_wanted, int may_block, int failed,
+					     struct MPID_nem_glex_tree **tree_p)
+{
+	int mpi_errno = MPID_nem_glex_tree_of(comm, may_block, failed, tree_p), has = 1;
+
+	if (*tree_p && is_wanted)
+		mpi_errno = MPID_nem_glex_tree_has_stage(*tree_p, may_block, &has);
+	if (!has)
+		*tree_p = NULL;
+	return mpi_errno;
+}
