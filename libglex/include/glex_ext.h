@@ -631,9 +631,9 @@ glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *data, void *r
 
 /*
  * Has every member keep twice len bytes, len being up to GLEX_GROUP_STAGE_MAX, that the others write to, for
- * the collectives that follow here.  Once a group; begun by all alike, and ended by glex_group_wait, like a collective, but that
- * returns GLEX_ACCESS_ERR to all if somebody has no such memory, or reaches somebody's only by
- * requests that others execute (glex_inject).  There is no stage then, and the group goes on without.
+ * the collectives that follow here, up to glex_group_alltoallv.  Once a group; begun by all alike, and ended by
+ * glex_group_wait, like a collective, but that returns GLEX_ACCESS_ERR to all if somebody has no such memory, or
+ * reaches somebody's only by requests that others execute (glex_inject).  There is no stage then, and the group goes on without.
  * GLEX_NOT_IMPLEMENTED: the group has a tree, or more than GLEX_GROUP_GATHER_MEMBERS members.  GLEX_INVALID_PARAM: also
  * that it has been called before.  GLEX_NO_MEM_RESOURCE: nothing has begun.
  */
@@ -662,9 +662,9 @@ glex_ret_t glex_group_reduce_scatter(glex_group_t group, const void *data, void 
 				     glex_group_combine_t combine, void *arg);
 
 /*
- * Likewise, and nothing is combined.  allgather_long: data is the member's block of len bytes, everybody's come to all, those
- * of member i to i * len; data may be the member's own place there.  alltoall: data has a block for each member in their
- * order, and that of member i for this one comes to i * len of all, which may be data.
+ * Likewise, and nothing is combined.  allgather_long: data is the member's block of len bytes, everybody's come to all,
+ * those of member i to i * len; data may be the member's own place there.  alltoall: data has a block for each member in
+ * their order, and that of member i for this one comes to i * len of all, which may be data.
  */
 glex_ret_t glex_group_allgather_long(glex_group_t group, const void *data, void *all, uint64_t len);
 glex_ret_t glex_group_alltoall(glex_group_t group, const void *data, void *all, uint64_t len);
@@ -676,7 +676,8 @@ struct glex_group_block {
 
 /*
  * As alltoall, of blocks of which only these two members know how long they are, 0 too: from[i] for member i, and into[i]
- * for that of member i for this one, which is as long.  Both arrays stay as they are until it has ended; into[i].data may be from[i].data.
+ * for that of member i for this one, which is as long.  Both arrays stay as they are until it has ended; into[i].data
+ * may be from[i].data.
  * most: the longest there may be, the same everywhere, up to GLEX_GROUP_LONG_MAX.  If somebody's is longer, glex_group_wait
  * returns GLEX_ACCESS_ERR to all, nothing has been put into anybody's blocks, and the group goes on.
  */

@@ -136,7 +136,7 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_stepped(struct MPID_nem_gle
 		MPID_nem_glex_exchange_learn(tree, op, ret == GLEX_ACCESS_ERR);
 		if (ret != GLEX_ACCESS_ERR)
 			return ret;
-		MPID_nem_glex.stats.coll[op->kind]--;
+		MPID_nem_glex.stats.coll[op->kind]--; /* MPICH's after all */
 		MPID_nem_glex.stats.coll_long[op->kind]--;
 		op->error = MPID_nem_glex_op_pass(tree, op);
 		return op->error == MPI_SUCCESS ? GLEX_NO_MP : GLEX_INVALID_PARAM;

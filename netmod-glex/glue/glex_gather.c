@@ -28,7 +28,7 @@ struct MPID_nem_glex_exchange {
 	struct MPID_nem_glex_blocks send, recv; /* in place: the same */
 	MPIR_Comm *comm;
 	int in_place, is_long;
-	intptr_t len;		   /* of all blocks */
+	intptr_t len;		   /* bytes of a block, of whatever rank */
 	const unsigned char *from; /* what is sent, without gaps */
 	unsigned char *to;	   /* the same of what is received; NULL: nothing is */
 	unsigned char *packed;	   /* where one of these is, if there are gaps */

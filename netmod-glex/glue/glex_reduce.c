@@ -221,6 +221,8 @@ int MPID_nem_glex_scatter_counts(const void *sendbuf, void *recvbuf, const MPI_A
 {
 	int i;
 
+	if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM) /* between groups counts has one for each of the own */
+		return MPIDI_GLEX_PASS;
 	for (i = 1; i < comm->remote_size; i++)
 		if (counts[i] != counts[0])
 			return MPIDI_GLEX_PASS;

@@ -20,7 +20,7 @@
 #include "helper.h"
 
 #define MOST	  40 /* elements */
-#define LONGEST	  20000
+#define LONGEST	  70000
 #define ELEMENT	  16 /* bytes of the largest type */
 #define UNDER_WAY 12
 
@@ -240,11 +240,11 @@ static void all_own(MPI_Comm comm)
 /* About what one part, a stage, and a piece of that hold. */
 static void all_long(MPI_Comm comm)
 {
-	static const int counts[] = {57, 98, 99, 126, 127, 1000, 6144, 6145, 16384, 16385, LONGEST};
+	static const int counts[] = {57, 98, 99, 126, 127, 1000, 6144, 6145, 16384, 20000, 65536, 65537, LONGEST};
 	unsigned seed;
 
-	for (seed = 0; seed < 44; seed++)
-		try_own(comm, counts[seed % 11], seed + 3);
+	for (seed = 0; seed < 52; seed++)
+		try_own(comm, counts[seed % 13], seed + 3);
 }
 
 /* len bytes, as they are, or every other one of twice as many; the type differs from rank to rank. */

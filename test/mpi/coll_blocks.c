@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "coll.h"
 #include "helper.h"
@@ -360,7 +362,7 @@ static void end(struct one *one)
 	free(one->counts);
 }
 
-/* About what a packet, a part, half a stage of two, a stage, and WHOLE of that hold. */
+/* About what a packet, a part, the longest block of two ranks, and a stage hold. */
 static const int lens[] = {4, 16, 28, 112, 116, 252, 256, 2048, 2052, 4096, 8192, 16384, 16388, 32768, 32772, 65536};
 
 #define LENS ((int)(sizeof(lens) / sizeof(lens[0])))
@@ -408,12 +410,42 @@ static void storm(MPI_Comm a, MPI_Comm b, unsigned seed, int rounds)
 	}
 }
 
+/* Of one rank with all others: the lengths that each group has are as many as its own ranks, and nothing is behind them. */
+static void between_groups(int rank, int n)
+{
+	int page = (int)sysconf(_SC_PAGESIZE), mine = rank ? 1 : n - 1, own = rank ? n - 1 : 1, i;
+	char *room = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MPI_Count *counts = (MPI_Count *)(void *)(room + page) - own; /* MPICH copies others */
+	int *from, *to;
+	MPI_Comm group, inter;
+
+	if (n < 3)
+		return;
+	check(room != MAP_FAILED && mprotect(room + page, (size_t)page, PROT_NONE) == 0, "no page");
+	from = malloc((size_t)n * sizeof(*from));
+	to = malloc((size_t)n * sizeof(*to));
+	for (i = 0; i < own; i++)
+		counts[i] = mine;
+	for (i = 0; i < n - 1; i++)
+		from[i] = rank * 100 + i;
+	MPI_Comm_split(MPI_COMM_WORLD, rank > 0, rank, &group);
+	MPI_Intercomm_create(group, 0, MPI_COMM_WORLD, rank ? 0 : 1, 3, &inter);
+	MPI_Reduce_scatter_c(from, to, counts, MPI_INT, MPI_SUM, inter);
+	for (i = 0; i < mine; i++)
+		check(to[i] == (rank ? rank - 1 : 100 * (n - 1) * n / 2 + (n - 1) * i), "between groups it is wrong");
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&group);
+	munmap(room, (size_t)page * 2);
+	free(from);
+	free(to);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned seed = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : 1;
 	bool ahead = argc > 2 && strcmp(argv[2], "ahead") == 0;
 	MPI_Comm dup, back, half;
-	int rank, provided;
+	int rank, n, provided;
 
 	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
 	MPI_Init(&argc, &argv);
@@ -428,6 +460,8 @@ int main(int argc, char **argv)
 	one_by_one(half, seed + 2000);
 	storm(MPI_COMM_WORLD, dup, seed + 4000, 20);
 	storm(half, back, seed + 5000, 20);
+	MPI_Comm_size(MPI_COMM_WORLD, &n);
+	between_groups(rank, n);
 	MPI_Comm_free(&dup);
 	MPI_Comm_free(&back);
 	MPI_Comm_free(&half);

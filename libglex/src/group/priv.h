@@ -6,7 +6,8 @@
  *   direct.c, board.c, gather.c    no tree: members write into each other's boards, which are out of board_pool.c
  *
  * long.c makes a broadcast of any length out of short ones and of what the members fetch, or, puts.c, of what
- * is passed down a tree; stage.c an allreduce of any length out of barriers and what the members PUT between them.
+ * is passed down a tree; stage.c reductions, gathers to all and exchanges of any length out of barriers and what the members
+ * PUT between them.
  */
 #ifndef GLEXI_GROUP_PRIV_H
 #define GLEXI_GROUP_PRIV_H
