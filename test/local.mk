@@ -86,7 +86,7 @@ EXTRA_DIST += \
 	test/lib/failures.sh test/lib/mpi.sh test/mpi/helper.h test/mpi/cancel.c test/mpi/coll.c test/mpi/coll.h test/mpi/coll_ahead.c test/mpi/coll_blocks.c test/mpi/coll_death.c test/mpi/coll_late.c test/mpi/coll_long.c test/mpi/coll_merged.c test/mpi/coll_refused.c test/mpi/coll_revoke.c test/mpi/coll_soak.c test/mpi/derived.c test/mpi/eager.c test/mpi/echo.c test/mpi/last_words.c test/mpi/limits.c test/mpi/lost.c test/mpi/lost_child.c test/mpi/near.c test/mpi/no_memory.c test/mpi/one_core.c test/mpi/part.c test/mpi/rma.c test/mpi/rma_direct.c test/mpi/rma_lost.c test/mpi/rma_threads.c test/mpi/serve.c test/mpi/soak.c test/mpi/unexpected.c \
 	test/mpi/stats.c test/bench/coll_bench.c test/bench/coll_least.c test/bench/coll_least.h test/bench/coll_compare.sh test/bench/collsim.sh \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
-	test/bench/mpi_shapes.c test/bench/osu test/bench/osu_table.awk test/bench/wait.sh \
+	test/bench/mpi_shapes.c test/bench/osu test/bench/osu_table.awk test/bench/turns.c test/bench/turns.h test/bench/wait.sh \
 	test/model/arm.pml test/model/bias.pml test/model/coll.pml test/model/dead.pml test/model/dma.pml test/model/memwatch.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh test/mpich/san-cc.sh test/mpich/soak.sh
 

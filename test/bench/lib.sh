@@ -83,7 +83,8 @@ run_marked()
 # To be called on exit: nothing is left running
 end_run()
 {
-	[ -z "$bench_running" ] || { kill "$bench_running"; sweep; } 2>/dev/null
+	# shellcheck disable=SC2086 # there may be several
+	[ -z "$bench_running" ] || { kill $bench_running; sweep; } 2>/dev/null
 }
 
 # ---- of those that compare MPIs: prefix, top, here and work are theirs ---------
@@ -164,6 +165,16 @@ settled()
 		fi
 		remade=$((remade + 1))
 	done
+	cat "$work/raw_now" >>"$work/raw"
+	cat "$work/got" >>"$work/data"
+}
+
+# as_it_is COMMAND...: the same made once, of what compares by itself
+as_it_is()
+{
+	: >"$work/got"
+	"$@" || return
+	measure_raw
 	cat "$work/raw_now" >>"$work/raw"
 	cat "$work/got" >>"$work/data"
 }

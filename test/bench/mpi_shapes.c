@@ -4,12 +4,14 @@
  * for machines where those are not built.  osu runs either in the same way.
  *
  * A shape is timed over a fixed number of iterations of each size and prints what
- * the program it stands for prints: size and value, mbw_mr a third column.  Between pairs of ranks
- * that is not the average but the first quartile of parts of the iterations, and the parts of
- * all sizes take turns: where the processors are near each other at one moment and far at the
- * next, as virtual ones are, averages tell how long they were which.
+ * the program it stands for prints: size and value, mbw_mr a third column.  The iterations are done
+ * in parts, and the parts of all sizes take turns, with -T those of several such programs too: where the processors are
+ * near each other at one moment and far at the next, as virtual ones are, all meet the same.
+ * Between pairs of ranks the value is not the average but the first quartile of the parts: averages
+ * tell how long the processors were which.
  */
 #include "perf_base.h"
+#include "turns.h"
 
 #include <mpi.h>
 
@@ -21,13 +23,14 @@
 
 #define WINDOW 64
 #define TAG    1
-#define PARTS  40 /* of the iterations */
+#define PARTS  40 /* of the iterations, at most */
 
 static struct {
 	const struct shape *shape;
 	struct perf_sizes sizes;
 	int count; /* of iterations that are timed */
-	int warm;  /* of those before */
+	int parts; /* of these */
+	int warm;  /* iterations before */
 } opt = {.count = 1000, .warm = 100};
 
 static int rank, ranks;
@@ -259,19 +262,19 @@ static double seconds_of(int size, int count)
 }
 
 /* The same where all take part in each: a barrier between, so that nobody is ahead. */
-static double seconds_of_each(int size)
+static double seconds_of_each(int size, int count)
 {
 	double taken = 0;
 
 	MPI_Barrier(MPI_COMM_WORLD);
-	for (int i = 0; i < opt.count; i++) {
+	for (int i = 0; i < count; i++) {
 		double start = MPI_Wtime();
 
 		opt.shape->iterate(size);
 		taken += MPI_Wtime() - start;
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
-	return taken / opt.count;
+	return taken / count;
 }
 
 static void report(int size, double mine)
@@ -295,37 +298,66 @@ static void report(int size, double mine)
 	fflush(stdout);
 }
 
-static void measure_pairs(const int *size, int sizes)
+static void begin_turn(void)
 {
-	int parts = opt.count < PARTS ? opt.count : PARTS, count = opt.count / parts;
-	struct perf_stat stat;
-
-	for (int s = 0; s < sizes; s++)
-		repeat(size[s], opt.warm);
-	for (int k = 0; k < parts; k++)
-		for (int s = 0; s < sizes; s++) {
-			repeat(size[s], count / 10 + 1); /* the caches still have the size before */
-			part[s][k] = seconds_of(size[s], count);
-		}
-	for (int s = 0; s < sizes; s++) {
-		perf_stat_of(part[s], (uint32_t)parts, &stat); /* sorts */
-		report(size[s], part[s][parts / 4]);
-	}
+	if (turns_wait())
+		return;
+	fprintf(stderr, "mpi_shapes: a program that this one takes turns with has ended\n");
+	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void measure_all(const int *size, int sizes)
+static void end_turn(void)
 {
-	for (int s = 0; s < sizes; s++) {
-		repeat(size[s], opt.warm);
-		report(size[s], opt.shape->sized ? seconds_of_each(size[s]) : seconds_of(size[s], opt.count));
+	MPI_Barrier(MPI_COMM_WORLD);
+	turns_pass(rank == 0);
+}
+
+static void measure_part(int size, int count, double *seconds_p)
+{
+	begin_turn();
+	repeat(size, count / 10 + 1); /* the caches still have what was before */
+	*seconds_p = opt.shape->only || !opt.shape->sized ? seconds_of(size, count) : seconds_of_each(size, count);
+	end_turn();
+}
+
+/* What the parts of a size come to. */
+static double seconds_of_parts(double *seconds)
+{
+	struct perf_stat stat;
+	double sum = 0;
+
+	if (opt.shape->only) {
+		perf_stat_of(seconds, (uint32_t)opt.parts, &stat); /* sorts */
+		return seconds[opt.parts / 4];
 	}
+	for (int k = 0; k < opt.parts; k++)
+		sum += seconds[k];
+	return sum / opt.parts;
+}
+
+static void measure(const int *size, int sizes)
+{
+	int count = opt.count / opt.parts;
+
+	begin_turn();
+	for (int s = 0; s < sizes; s++)
+		repeat(size[s], opt.warm);
+	end_turn();
+	for (int k = 0; k < opt.parts; k++)
+		for (int s = 0; s < sizes; s++)
+			measure_part(size[s], count ? count : 1, &part[s][k]);
+	begin_turn(); /* all have ended their parts before anybody does anything else */
+	for (int s = 0; s < sizes; s++)
+		report(size[s], seconds_of_parts(part[s]));
+	end_turn();
 }
 
 /* ---- start --------------------------------------------------------------- */
 
 static void usage(FILE *f)
 {
-	fputs("usage: mpiexec -n N mpi_shapes -t SHAPE [-m MIN:MAX] [-i ITERATIONS] [-x WARM-UP]\n"
+	fputs("usage: mpiexec -n N mpi_shapes -t SHAPE [-m MIN:MAX] [-i ITERATIONS] [-p PARTS] [-x WARM-UP]\n"
+	      "                              [-T INDEX/COUNT/FILE]\n"
 	      "  SHAPE is one of",
 	      f);
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
@@ -355,7 +387,7 @@ static bool parse_options(int argc, char **argv)
 	bool good = !perf_parse_sizes("1:4M", &opt.sizes);
 	int key;
 
-	while (good && (key = getopt(argc, argv, "t:m:i:x:")) != -1) {
+	while (good && (key = getopt(argc, argv, "t:m:i:p:x:T:")) != -1) {
 		switch (key) {
 		case 't':
 			opt.shape = find_shape(optarg);
@@ -366,14 +398,22 @@ static bool parse_options(int argc, char **argv)
 		case 'i':
 			good = number(optarg, &opt.count) && opt.count > 0;
 			break;
+		case 'p':
+			good = number(optarg, &opt.parts) && opt.parts > 0 && opt.parts <= PARTS;
+			break;
 		case 'x':
 			good = number(optarg, &opt.warm);
+			break;
+		case 'T':
+			good = turns_join(optarg);
 			break;
 		default:
 			good = false;
 			break;
 		}
 	}
+	if (!opt.parts)
+		opt.parts = opt.count < PARTS ? opt.count : PARTS;
 	for (uint32_t i = 0; good && i < opt.sizes.count; i++)
 		good = opt.sizes.size[i] <= 1 << 28;
 	return good && opt.shape && optind == argc;
@@ -429,10 +469,8 @@ static void run(void)
 	}
 	if (!opt.shape->iterate)
 		report(0, init_seconds);
-	else if (opt.shape->only)
-		measure_pairs(size, sizes);
 	else
-		measure_all(size, sizes);
+		measure(size, sizes);
 	if (opt.shape->window) {
 		MPI_Win_unlock_all(win);
 		MPI_Win_free(&win);

@@ -26,6 +26,46 @@ for kind in png svg; do
 	result $? "pictures are drawn: $kind"
 done
 
+# turn INDEX: a program of two that take turns, with the words of $work/turns
+turn() {
+	MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_NEMESIS_NETMOD=glex "$GLEX_PREFIX/bin/mpiexec" -n 2 "$work/shapes" -t latency -m 8:8 -i 400 \
+		-T "$1/2/$work/turns" >"$work/out.$1" 2>"$work/err.$1"
+}
+"$GLEX_PREFIX/bin/mpicc" -std=c11 -D_GNU_SOURCE -I"$src/libglex/tools" -o "$work/shapes" "$src/test/bench/mpi_shapes.c" \
+	"$src/test/bench/turns.c" "$src/libglex/tools/perf_base.c" >"$work/out" 2>&1
+result $? "mpi_shapes is built"
+printf '\0\0\0\0' >"$work/turns"
+turn 1 &
+turn 0 && wait $! && grep -q '^8 ' "$work/out.0" && grep -q '^8 ' "$work/out.1"
+result $? "two programs take turns"
+# a first turn, 40 parts, what it came to: of each
+[ "$(od -An -tu4 "$work/turns" | tr -d ' ')" = 84 ]
+result $? "as often as one another"
+printf '\0\0\0\0' >"$work/turns"
+turn 0 &
+sleep 1
+printf '\377\377\377\377' 1<>"$work/turns"
+! wait $! && grep -q "that this one takes turns with has ended" "$work/err.0"
+result $? "where one has ended, the other does too"
+turn 2
+[ $? = 2 ] && grep -q "^usage: " "$work/err.2"
+result $? "there is no third of two"
+
+# An Open MPI that is there, but cannot run.
+mkdir "$work/fake"
+cat >"$work/fake/mpicc.openmpi" <<'END'
+#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\n' >"$2"
+chmod +x "$2"
+END
+printf '#!/bin/sh\necho no network; exit 1\n' >"$work/fake/mpiexec.openmpi"
+chmod +x "$work"/fake/*
+PATH=$work/fake:$PATH "$osu" --prefix "$GLEX_PREFIX" -r 2 --iterations 20 --tests latency --ways auto,openmpi --sizes 8:8 >"$work/out" \
+	2>"$work/err" && says "no network" err && says "openmpi cannot do latency here: left out" err &&
+	[ "$(grep -c "left out" "$work/err")" = 1 ] && grep -Eq '^ +8 +[0-9.]+ +- ' "$work/out"
+result $? "what cannot take part is left out, and the others are measured"
+
 # known NAME: a program that knows what it has to say; the way tells by its variables
 known() {
 	cat >"$work/folder/osu_$1"
