@@ -31,6 +31,7 @@ static struct {
 	int count; /* of iterations that are timed */
 	int parts; /* of these */
 	int warm;  /* iterations before */
+	bool in_turns;
 } opt = {.count = 1000, .warm = 100};
 
 static int rank, ranks;
@@ -277,18 +278,10 @@ static double seconds_of_each(int size, int count)
 	return taken / count;
 }
 
-static void report(int size, double mine)
+static void print_value(int size, double seconds)
 {
-	double seconds = mine, value;
+	double value = opt.shape->value(size, seconds);
 
-	if (opt.shape->averages) {
-		MPI_Reduce(&mine, &seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-		seconds /= ranks;
-	}
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank)
-		return;
-	value = opt.shape->value(size, seconds);
 	if (!opt.shape->sized)
 		printf("%20.3f\n", value);
 	else if (!strcmp(opt.shape->name, "mbw_mr"))
@@ -296,6 +289,48 @@ static void report(int size, double mine)
 	else
 		printf("%-10d %20.3f\n", size, value);
 	fflush(stdout);
+}
+
+/* Of each part, for who compares: those of other programs that took turns met the same machine. */
+static void print_parts(int size, const double *seconds, int parts)
+{
+	printf("# parts %d", size);
+	for (int k = 0; k < parts; k++)
+		printf(" %.6g", seconds[k]);
+	printf("\n");
+}
+
+/* What the parts of a size come to. */
+static double seconds_of_parts(double *seconds, int parts)
+{
+	struct perf_stat stat;
+	double sum = 0;
+
+	if (opt.shape->only) {
+		perf_stat_of(seconds, (uint32_t)parts, &stat); /* sorts */
+		return seconds[parts / 4];
+	}
+	for (int k = 0; k < parts; k++)
+		sum += seconds[k];
+	return sum / parts;
+}
+
+/* seconds of an iteration, in each of the parts */
+static void report(int size, double *seconds, int parts)
+{
+	double sum[PARTS] = {0};
+
+	if (opt.shape->averages) {
+		MPI_Reduce(seconds, sum, parts, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+		for (int k = 0; k < parts; k++)
+			seconds[k] = sum[k] / ranks;
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank)
+		return;
+	if (opt.in_turns)
+		print_parts(size, seconds, parts);
+	print_value(size, seconds_of_parts(seconds, parts));
 }
 
 static void begin_turn(void)
@@ -320,21 +355,6 @@ static void measure_part(int size, int count, double *seconds_p)
 	end_turn();
 }
 
-/* What the parts of a size come to. */
-static double seconds_of_parts(double *seconds)
-{
-	struct perf_stat stat;
-	double sum = 0;
-
-	if (opt.shape->only) {
-		perf_stat_of(seconds, (uint32_t)opt.parts, &stat); /* sorts */
-		return seconds[opt.parts / 4];
-	}
-	for (int k = 0; k < opt.parts; k++)
-		sum += seconds[k];
-	return sum / opt.parts;
-}
-
 static void measure(const int *size, int sizes)
 {
 	int count = opt.count / opt.parts;
@@ -348,7 +368,7 @@ static void measure(const int *size, int sizes)
 			measure_part(size[s], count ? count : 1, &part[s][k]);
 	begin_turn(); /* all have ended their parts before anybody does anything else */
 	for (int s = 0; s < sizes; s++)
-		report(size[s], seconds_of_parts(part[s]));
+		report(size[s], part[s], opt.parts);
 	end_turn();
 }
 
@@ -405,7 +425,7 @@ static bool parse_options(int argc, char **argv)
 			good = number(optarg, &opt.warm);
 			break;
 		case 'T':
-			good = turns_join(optarg);
+			good = opt.in_turns = turns_join(optarg);
 			break;
 		default:
 			good = false;
@@ -468,7 +488,7 @@ static void run(void)
 		MPI_Win_lock_all(0, win);
 	}
 	if (!opt.shape->iterate)
-		report(0, init_seconds);
+		report(0, &init_seconds, 1);
 	else
 		measure(size, sizes);
 	if (opt.shape->window) {

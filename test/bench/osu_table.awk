@@ -4,7 +4,8 @@
 # lib.sh's awk_raw_heading goes before it.
 # Exit status: 0 if all that was measured is met, 1 otherwise.
 #
-# A ratio above 1 is in favour of glex, for times and bandwidths alike.
+# A ratio above 1 is in favour of glex, for times and bandwidths alike.  Where ways took turns it is the median of the
+# ratios of all turns, not the ratio of medians.
 
 function known(way, test, size)
 {
@@ -17,34 +18,39 @@ function measured(way, test, size)
 	return best_counts ? best[way, test, size] : value[way, test, size]
 }
 
-# How much better mine is than theirs.
-function gain(test, mine, theirs)
+# How much better way is than other: of what was measured in turns, in the median of these
+function gain(way, other, test, size,   mine, theirs)
 {
+	if ((way, other, test, size) in pair)
+		return pair[way, other, test, size]
+	mine = measured(way, test, size)
+	theirs = measured(other, test, size)
 	return unit[test] == "us" ? theirs / mine : mine / theirs
 }
 
-function better(test, a, b)
-{
-	return unit[test] == "us" ? a < b : a > b
-}
-
-# The best of some ways, and in best_way its name; "" where none was measured
-function best_of(list, test, size,   n, i, name, found)
+# How much better way is than the best of list, and in best_way the name of that; "" where none was measured
+function gain_on_best(way, list, test, size,   n, i, name, ratio, least)
 {
 	n = split(list, name, " ")
-	found = best_way = ""
-	for (i = 1; i <= n; i++)
-		if (known(name[i], test, size) && (found == "" || better(test, measured(name[i], test, size), found))) {
-			found = measured(name[i], test, size)
+	least = best_way = ""
+	if (!known(way, test, size))
+		return least
+	for (i = 1; i <= n; i++) {
+		if (!known(name[i], test, size) || name[i] == way)
+			continue
+		ratio = gain(way, name[i], test, size)
+		if (least == "" || ratio < least) {
+			least = ratio
 			best_way = name[i]
 		}
-	return found
+	}
+	return least
 }
 
-function ratio_text(way, list, test, size,   theirs)
+function ratio_text(way, list, test, size,   ratio)
 {
-	theirs = best_of(list, test, size)
-	return theirs == "" || !known(way, test, size) ? "-" : sprintf("%.2f", gain(test, value[way, test, size], theirs))
+	ratio = gain_on_best(way, list, test, size)
+	return ratio == "" ? "-" : sprintf("%.2f", ratio)
 }
 
 function heading(test)
@@ -101,14 +107,14 @@ function print_added()
 	print_added_row("shm", "raw")
 }
 
-# How many times as good as the best of list
+# The same, of what is the same code, and so differs by noise alone: in its best round, if that is better
 function times_as_good(way, list, test, size,   ratio, best_ratio)
 {
-	ratio = gain(test, value[way, test, size], best_of(list, test, size))
-	if (!is_same_code)
+	ratio = gain_on_best(way, list, test, size)
+	if (!is_same_code || ratio == "")
 		return ratio
 	best_counts = 1
-	best_ratio = gain(test, best[way, test, size], best_of(list, test, size))
+	best_ratio = gain_on_best(way, list, test, size)
 	best_counts = 0
 	return best_ratio > ratio ? best_ratio : ratio
 }
@@ -118,9 +124,11 @@ function judge(what, way, list, test, from, to, limit,   i, size, ratio, worst, 
 {
 	for (i = 1; i <= size_count[test]; i++) {
 		size = sizes[test, i]
-		if (size + 0 < from || size + 0 > to || best_of(list, test, size) == "" || !known(way, test, size))
+		if (size + 0 < from || size + 0 > to)
 			continue
 		ratio = times_as_good(way, list, test, size)
+		if (ratio == "")
+			continue
 		count++
 		bad += ratio < limit
 		if (worst == "" || ratio < worst) {
@@ -157,6 +165,11 @@ BEGIN {
 	for (w = 1; w <= way_count; w++)
 		if (way_name[w] == "auto")
 			main = "auto"
+}
+
+$1 == "# pair" {
+	pair[$4, $5, $2, $3] = $6
+	next
 }
 
 /^#/ {
@@ -196,8 +209,6 @@ END {
 	judge("bandwidth 64 B to 32 KiB, auto against the best peer", "auto", peers, "bw", 64, 32768, 0.9)
 	judge("bandwidth 64 to 512 KiB, auto against the best peer", "auto", peers, "bw", 65536, 524288, 1.2)
 	judge("bandwidth from 1 MiB, auto against the best peer", "auto", peers, "bw", 1048576, 2 ^ 30, 1.0)
-	# What really is slower is so in its median and in its best round; of code that is the same
-	# as one of the two noise alone makes the one differ, or the other.
 	is_same_code = 1
 	judge("latency, auto against the better of sr and er", "auto", "sr er", "latency", 1, 2 ^ 30, 1 / 1.05)
 	judge("bandwidth, auto against the better of sr and er", "auto", "sr er", "bw", 1, 2 ^ 30, 1 / 1.05)

@@ -21,6 +21,9 @@ result $? "each has its rows ($rows)"
 grep -Eq '^er +imm_put +[0-9.]+ +[0-9.]+ +-?[0-9.]+ +[0-9.]+$' "$work/out" &&
 	grep -Eq '^sr +mp +0\.[0-9]+ ' "$work/out" && grep -Eq '^shm +raw +0\.[0-9]+ ' "$work/out"
 result $? "what MPI adds to what it lies on"
+# what glex has, against each of the four others, of all sizes of what is in turns
+[ "$(grep -c '^# pair' "$work/results/osu.tsv")" = $((3 * 4 * (10 * 2 + 2 + 1))) ]
+result $? "and has been compared with each other, turn by turn"
 for kind in png svg; do
 	[ ! -x "$(command -v gnuplot)" ] || [ -s "$work/results/osu.$kind" ] && [ -s "$work/results/osu_ratio.$kind" ]
 	result $? "pictures are drawn: $kind"
@@ -144,6 +147,15 @@ grep -Eq '^er +imm_put +0.500 +1.100 +0.600 +2.20$' "$work/out" &&
 	grep -Eq '^added to 8 B, er to the immediate PUT, shm to RAW +0.80 +0.83 +met$' "$work/out" &&
 	grep -Eq '^added to 8 B, sr to the MP, shm to RAW +0.57 +0.45 +MISSED$' "$work/out"
 result $? "what MPI adds to the endpoint, against what it adds to shared memory"
+
+sed "s/_/$tab/g" >>"$work/tsv" <<'END'
+# pair_latency_8_er_shm_0.70
+# pair_latency_8_er_sr_1.50
+END
+awk -F '\t' -v ways="sr er shm" "function raw_heading(rounds) { }$(cat "$src/test/bench/osu_table.awk")" "$work/tsv" >"$work/out"
+grep -Eq '^latency 8 B, er against shm +0.80 +0.70 +MISSED$' "$work/out" &&
+	grep -Eq '^latency 8 B, sr against shm +0.62 +0.56 +MISSED$' "$work/out"
+result $? "of what was in turns their ratio counts"
 
 "$osu" --prefix "$work" >"$work/out" 2>"$work/err"
 [ $? = 1 ] && says "bin/mpicc: give --prefix of an MPICH with the glex netmod" err
