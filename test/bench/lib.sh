@@ -144,7 +144,7 @@ find_usual()
 		echo "$raw_ns"
 		sleep 0.2
 	done | sort -n | sed -n 3p)
-	strays=0
+	strays=0 settled_runs=0
 }
 
 # settled COMMAND...: what the command leaves in $work/got goes to $work/data; it is made again,
@@ -165,6 +165,7 @@ settled()
 		fi
 		remade=$((remade + 1))
 	done
+	settled_runs=$((settled_runs + 1))
 	cat "$work/raw_now" >>"$work/raw"
 	cat "$work/got" >>"$work/data"
 }
@@ -179,7 +180,7 @@ as_it_is()
 	cat "$work/got" >>"$work/data"
 }
 
-# RAW at each run and how busy the machine was, each "# name median min max"; runs that are not settled, of all
+# RAW at each run and how busy the machine was, each "# name median min max"; strays among the settled runs
 raw_lines()
 {
 	awk "$awk_median"'
@@ -191,7 +192,7 @@ raw_lines()
 		printf "# %s\t%.6g\t%.6g\t%.6g\n", label, middle, v[1], v[count[name]]
 	}
 	END { line("raw_ns", "raw"); line("busy", "busy") }' "$work/raw"
-	printf '# strays\t%d\t%d\n' "$strays" "$(grep -c '^raw' "$work/raw")"
+	printf '# strays\t%d\t%d\n' "$strays" "$settled_runs"
 }
 
 # For awk programs that print those lines: call it for every line that begins with #

@@ -7,8 +7,8 @@
  * the program it stands for prints: size and value, mbw_mr a third column.  The iterations are done
  * in parts, and the parts of all sizes take turns, with -T those of several such programs too: where the processors are
  * near each other at one moment and far at the next, as virtual ones are, all meet the same.
- * Between pairs of ranks the value is not the average but the first quartile of the parts: averages
- * tell how long the processors were which.
+ * Between pairs of ranks the value is not the average, which tells how long the processors were which, but the
+ * median of the parts; without -T their first quartile, since who runs alone meets what others do not.
  */
 #include "perf_base.h"
 #include "turns.h"
@@ -308,7 +308,7 @@ static double seconds_of_parts(double *seconds, int parts)
 
 	if (opt.shape->only) {
 		perf_stat_of(seconds, (uint32_t)parts, &stat); /* sorts */
-		return seconds[parts / 4];
+		return opt.in_turns ? stat.p50 : seconds[parts / 4];
 	}
 	for (int k = 0; k < parts; k++)
 		sum += seconds[k];

@@ -107,7 +107,8 @@ function print_added()
 	print_added_row("shm", "raw")
 }
 
-# The same, of what is the same code, and so differs by noise alone: in its best round, if that is better
+# The same.  What really is slower is so in its median and in its best round; of runs of the same code that were made one
+# after the other noise alone makes the one differ, or the other.
 function times_as_good(way, list, test, size,   ratio, best_ratio)
 {
 	ratio = gain_on_best(way, list, test, size)

@@ -2,15 +2,11 @@
 /* turns.c - see turns.h. */
 #include "turns.h"
 
+#include "emulator/host/futex.h"
+
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 /* They are written to by a shell, too, which wakes nobody. */
 #define LOOK_NS (50 * 1000 * 1000)
@@ -43,13 +39,12 @@ bool turns_join(const char *text)
 
 bool turns_wait(void)
 {
-	const struct timespec look = {.tv_nsec = LOOK_NS};
 	uint32_t over;
 
 	if (!turns.over)
 		return true;
 	while ((over = atomic_load(turns.over)) != turns.next && over != TURNS_BROKEN)
-		syscall(SYS_futex, turns.over, FUTEX_WAIT, over, &look, NULL, 0);
+		emu_futex_wait(turns.over, over, LOOK_NS);
 	return over != TURNS_BROKEN;
 }
 
@@ -62,5 +57,5 @@ void turns_pass(bool passes)
 	turns.next += turns.count;
 	/* not over TURNS_BROKEN */
 	if (passes && atomic_compare_exchange_strong(turns.over, &mine, mine + 1))
-		syscall(SYS_futex, turns.over, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		emu_futex_wake(turns.over);
 }

@@ -34,8 +34,8 @@ turn() {
 	MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_NEMESIS_NETMOD=glex "$GLEX_PREFIX/bin/mpiexec" -n 2 "$work/shapes" -t latency -m 8:8 -i 400 \
 		-T "$1/2/$work/turns" >"$work/out.$1" 2>"$work/err.$1"
 }
-"$GLEX_PREFIX/bin/mpicc" -std=c11 -D_GNU_SOURCE -I"$src/libglex/tools" -o "$work/shapes" "$src/test/bench/mpi_shapes.c" \
-	"$src/test/bench/turns.c" "$src/libglex/tools/perf_base.c" >"$work/out" 2>&1
+"$GLEX_PREFIX/bin/mpicc" -std=c11 -D_GNU_SOURCE -I"$src" -I"$src/libglex/tools" -o "$work/shapes" \
+	"$src/test/bench/mpi_shapes.c" "$src/test/bench/turns.c" "$src/libglex/tools/perf_base.c" >"$work/out" 2>&1
 result $? "mpi_shapes is built"
 printf '\0\0\0\0' >"$work/turns"
 turn 1 &

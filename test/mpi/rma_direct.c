@@ -71,13 +71,10 @@ static int describe(enum shape shape, int n, MPI_Datatype *type, int *shift)
 		MPI_Type_contiguous(n, MPI_BYTE, type);
 		n = 1;
 		break;
-	case SHIFTED: /* in one piece, behind what the program names */
-		MPI_Type_indexed(1, &n, where, MPI_BYTE, type);
-		*shift = 24;
-		n = 1;
-		break;
-	case GAPS: /* in two, if there are two bytes */
-		where[1] += n > 1;
+	case SHIFTED: /* contiguous, behind what the program names */
+	case GAPS:    /* not, but for the one who looks closely */
+		if (shape == GAPS && n > 1)
+			where[1]++;
 		MPI_Type_indexed(2, two, where, MPI_BYTE, type);
 		*shift = 24;
 		n = 1;
