@@ -61,7 +61,7 @@ EMU_TOGETHER static uint32_t what_of(const struct glex_group *group)
 	const struct glexi_direct *direct = group->direct;
 
 	if (group->what == GLEXI_GATHER)
-		return (uint32_t)group->what | (uint32_t)group->to_all << 3;
+		return (uint32_t)group->what | (uint32_t)group->to_all << 3 | (uint32_t)group->is_crossed << 4;
 	if (group->what != GLEXI_REDUCE)
 		return (uint32_t)group->what;
 	if (group->is_by)

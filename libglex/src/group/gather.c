@@ -6,6 +6,9 @@
  *   to all   everybody PUTs his lines to where all meet, and adds himself there, as for a reduction.  Who is
  *            the last GETs the lines of all, and PUTs them to the same place on everybody's board
  *
+ *            Of two each PUTs to the other, his part, or the block that is for that one: then it is an exchange
+ *            (glex_group_alltoall of few bytes)
+ *
  *   board 0    | line 0 | line 1 | ... | line n-1 |   of member 1, 2, ..., as they come
  *       last      GET ->   | all of them |  -> PUT    boards of the others
  *
@@ -16,14 +19,15 @@
  */
 #include "group/direct.h"
 
-/* Of all, in their order. */
+/* Of all, in their order; what is for oneself is where it belongs. */
 static void collect(struct glex_group *group)
 {
 	unsigned char *to = group->result;
 	uint32_t i;
 
 	for (i = 0; i < group->n && group->len; i++)
-		glexi_board_unpack(group, OPERAND, i, to + (size_t)i * group->len);
+		if (!group->is_crossed || i != group->me)
+			glexi_board_unpack(group, OPERAND, i, to + (size_t)i * group->len);
 }
 
 glex_ret_t glexi_gather_spread(struct glex_group *group)

@@ -345,7 +345,23 @@ static glex_ret_t gather(glex_group_t group, const void *data, void *all, uint32
 		return GLEX_INVALID_PARAM;
 	group->result = all;
 	group->len = len;
+	group->is_crossed = false;
 	return begin(group, GLEXI_GATHER, (void *)(uintptr_t)data, len);
+}
+
+EMU_TOGETHER glex_ret_t glexi_group_cross(struct glex_group *group, const void *data, void *all, uint32_t len)
+{
+	unsigned char *block = (unsigned char *)(uintptr_t)data;
+	glex_ret_t ret = may_end_at(group, 0, true);
+
+	if (ret != GLEX_SUCCESS)
+		return ret;
+	if (all != data)
+		memcpy((unsigned char *)all + group->me * len, block + group->me * len, len);
+	group->result = all;
+	group->len = len;
+	group->is_crossed = true;
+	return begin(group, GLEXI_GATHER, block + (1 - group->me) * len, len);
 }
 
 glex_ret_t glex_group_gather(glex_group_t group, uint32_t root, const void *data, void *all, uint32_t len)

@@ -95,8 +95,9 @@ struct glex_group {
 	uint64_t looked_ms;
 	/* what was begun */
 	enum glexi_what what;
-	bool to_all; /* of a reduction, or a gather */
-	bool is_by;  /* a reduction by the caller's function */
+	bool to_all;	 /* of a reduction, or a gather */
+	bool is_by;	 /* a reduction by the caller's function */
+	bool is_crossed; /* a gather to all of two members, each of which gives what is for the other alone */
 	uint32_t root;
 	void *result; /* NULL: it is not wanted here */
 	uint32_t len; /* bytes, or units */
@@ -132,6 +133,12 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
 /* As glex_group_look. */
 const uint64_t *glexi_direct_word(const struct glex_group *group, uint64_t *value_p);
+
+/*
+ * Of two members, up to GLEX_GROUP_GATHER_MAX bytes: data has a block for each; all, which may be data, gets
+ * the own one, and the other's for this member.
+ */
+glex_ret_t glexi_group_cross(struct glex_group *group, const void *data, void *all, uint32_t len);
 
 /* GLEX_SUCCESS: nothing is under way.  wait_one: for what was begun last, of the two ways that there are. */
 glex_ret_t glexi_group_may_begin(const struct glex_group *group);

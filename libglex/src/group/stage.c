@@ -591,6 +591,8 @@ EMU_TOGETHER static glex_ret_t begin(struct glex_group *group, const struct what
 		return GLEX_NOT_IMPLEMENTED;
 	if (!is_valid(group, what))
 		return GLEX_INVALID_PARAM;
+	if (what->kind == ALLTOALL && group->n == 2 && what->len <= GLEX_GROUP_GATHER_MAX)
+		return glexi_group_cross(group, what->data, what->result, (uint32_t)what->len);
 	own->kind = what->kind;
 	own->root = what->root;
 	own->data = what->data;
