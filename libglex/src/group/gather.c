@@ -4,10 +4,9 @@
  *
  *   to one   as a reduction, but that the root copies the lines out instead of combining them
  *   to all   everybody PUTs his lines to where all meet, and adds himself there, as for a reduction.  Who is
- *            the last GETs the lines of all, and PUTs them to the same place on everybody's board
- *
- *            Of two each PUTs to the other, his part, or the block that is for that one: then it is an exchange
- *            (glex_group_alltoall of few bytes)
+ *            the last GETs the lines of all, and PUTs them to the same place on everybody's board.  Of two
+ *            each PUTs to the other
+ *   crossed  the same of two, but that what each PUTs is a block for the other: glex_group_alltoall of few bytes
  *
  *   board 0    | line 0 | line 1 | ... | line n-1 |   of member 1, 2, ..., as they come
  *       last      GET ->   | all of them |  -> PUT    boards of the others
@@ -19,7 +18,7 @@
  */
 #include "group/direct.h"
 
-/* Of all, in their order; what is for oneself is where it belongs. */
+/* Of all, in their order.  Crossed: the own line has what is the other's, and the own block is there already. */
 static void collect(struct glex_group *group)
 {
 	unsigned char *to = group->result;

@@ -336,6 +336,15 @@ EMU_TOGETHER glex_ret_t glex_group_allreduce_by(glex_group_t group, const void *
 	return ret == GLEX_SUCCESS ? reduce_by(group, data, result, len, combine, arg) : ret;
 }
 
+EMU_TOGETHER static glex_ret_t begin_gather(struct glex_group *group, const void *data, void *all, uint32_t len,
+					    bool is_crossed)
+{
+	group->result = all;
+	group->len = len;
+	group->is_crossed = is_crossed;
+	return begin(group, GLEXI_GATHER, (void *)(uintptr_t)data, len);
+}
+
 static glex_ret_t gather(glex_group_t group, const void *data, void *all, uint32_t len)
 {
 	if (!group->direct || group->n > GLEX_GROUP_GATHER_MEMBERS)
@@ -343,25 +352,18 @@ static glex_ret_t gather(glex_group_t group, const void *data, void *all, uint32
 	if (len > GLEX_GROUP_GATHER_MAX || (len && !data) ||
 	    (len && !all && (group->to_all || group->me == group->root)))
 		return GLEX_INVALID_PARAM;
-	group->result = all;
-	group->len = len;
-	group->is_crossed = false;
-	return begin(group, GLEXI_GATHER, (void *)(uintptr_t)data, len);
+	return begin_gather(group, data, all, len, false);
 }
 
 EMU_TOGETHER glex_ret_t glexi_group_cross(struct glex_group *group, const void *data, void *all, uint32_t len)
 {
-	unsigned char *block = (unsigned char *)(uintptr_t)data;
-	glex_ret_t ret = may_end_at(group, 0, true);
+	const unsigned char *block = data;
 
-	if (ret != GLEX_SUCCESS)
-		return ret;
+	group->root = 0;
+	group->to_all = true;
 	if (all != data)
 		memcpy((unsigned char *)all + group->me * len, block + group->me * len, len);
-	group->result = all;
-	group->len = len;
-	group->is_crossed = true;
-	return begin(group, GLEXI_GATHER, block + (1 - group->me) * len, len);
+	return begin_gather(group, block + (1 - group->me) * len, all, len, true);
 }
 
 glex_ret_t glex_group_gather(glex_group_t group, uint32_t root, const void *data, void *all, uint32_t len)

@@ -135,8 +135,8 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
 const uint64_t *glexi_direct_word(const struct glex_group *group, uint64_t *value_p);
 
 /*
- * Of two members, up to GLEX_GROUP_GATHER_MAX bytes: data has a block for each; all, which may be data, gets
- * the own one, and the other's for this member.
+ * Of a group that may begin, of two members; up to GLEX_GROUP_GATHER_MAX bytes: data has a block for each; all, which
+ * may be data, gets the own one, and the other's for this member.
  */
 glex_ret_t glexi_group_cross(struct glex_group *group, const void *data, void *all, uint32_t len);
 

@@ -12,7 +12,8 @@
  * Of an allreduce of many bytes each combines one piece alone, that of his number: what is PUT is everybody's operand for
  * that, and after the barrier what it came to, before a second barrier; of a reduction to one likewise, but that only
  * the root is PUT that.  Gathers and exchanges are of a block of each, or of each for each; if these differ in length, the
- * barrier of the first part says how long the longest is.  What is longer than a stage goes part after part.
+ * barrier of the first part says how long the longest is.  What is longer than a stage goes part after part.  An exchange of
+ * few bytes between two needs no barrier, and goes as a gather: gather.c.
  *
  * It is not the NICs that go on when a barrier has ended: members do, in their waits.
  *
