@@ -45,6 +45,7 @@ libglex_libglex_la_SOURCES = \
 	libglex/src/group/gates.c \
 	libglex/src/group/group.c \
 	libglex/src/group/long.c \
+	libglex/src/group/meet.c \
 	libglex/src/group/puts.c \
 	libglex/src/group/stage.c \
 	libglex/src/group/tree.c \
@@ -125,4 +126,4 @@ glex_collsim_parts = \
 glex_group_parts = \
 	libglex/tools/collsim_near.c libglex/src/group/priv.h libglex/src/group/direct.h libglex/src/group/board.c \
 	libglex/src/group/direct.c libglex/src/group/gather.c libglex/src/group/gates.c libglex/src/group/group.c \
-	libglex/src/group/tree.c libglex/src/core/coll.c
+	libglex/src/group/meet.c libglex/src/group/tree.c libglex/src/core/coll.c

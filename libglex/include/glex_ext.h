@@ -397,6 +397,13 @@ int glex_is_crowded(glex_device_handle_t dev);
 glex_ret_t glex_retire_ep(glex_ep_handle_t ep);
 
 /*
+ * From now on stderr has nothing about its requests that come to nothing: for who asks somebody who may have gone, and
+ * minds it as little.  glex_poll_error_req has them, and they are counted, as before.
+ * GLEX_INVALID_PARAM: NULL.  Thread-safe.
+ */
+glex_ret_t glex_quiet_ep(glex_ep_handle_t ep);
+
+/*
  * The value in force of a numeric variable of glex_env(7): for the layers above,
  * which have their rows in the same table and so need no parser of their own.
  * Sizes in bytes, times in the unit of the row, a choice as its place in the
@@ -562,7 +569,9 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
 /*
  * Ends it; the endpoints go, whatever the others do.  A member may leave so when it has ended
  * its last collective: before that the others would wait for it without end.  On a tree it
- * waits until the NIC has done this member's part of collectives that ended here before others began them.
+ * waits until the NIC has done this member's part of collectives that ended here before others began them; without one
+ * member 0 of up to 16 waits until the others have ended what they have begun, and has ended here: they read it from this
+ * member.  (If it is killed, that ends for them as a death does.)
  */
 glex_ret_t glex_group_close(glex_group_t group);
 
@@ -705,8 +714,8 @@ glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
 /*
  * glex_group_wait with timeout 0, for who calls it again and again, and has little time for each.  After GLEX_NO_MP
  * another call has nothing to do as long as *word_p, a word of this process's memory, is not value; NULL: no word
- * tells.  It is good until the next call on this group; now and then that has to be made all the same, for members may
- * have died.  Loads of the word are atomic and need no order.
+ * tells.  It is good until the next call of this library; now and then one on this group has to be made all the same, for
+ * members may have died.  Loads of the word are atomic and need no order.
  * Also GLEX_INVALID_PARAM: a parameter is NULL.
  */
 glex_ret_t glex_group_look(glex_group_t group, const uint64_t **word_p, uint64_t *value_p);

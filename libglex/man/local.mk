@@ -35,6 +35,7 @@ glex_man_aliases = \
 	libglex/man/glex_is_crowded.3 \
 	libglex/man/glex_destroy_ep.3 \
 	libglex/man/glex_retire_ep.3 \
+	libglex/man/glex_quiet_ep.3 \
 	libglex/man/glex_query_ep.3 \
 	libglex/man/glex_get_ep_addr.3 \
 	libglex/man/glex_compose_ep_addr.3 \

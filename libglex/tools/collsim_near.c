@@ -13,6 +13,12 @@ glex_ret_t glex_atomic(glex_ep_handle_t ep, const struct glex_atomic_req *req, u
 	return GLEX_NOT_IMPLEMENTED;
 }
 
+glex_ret_t glex_quiet_ep(glex_ep_handle_t ep)
+{
+	(void)ep;
+	return GLEX_NOT_IMPLEMENTED;
+}
+
 glex_ret_t glex_put_way_open(glex_ep_handle_t ep, glex_ep_addr_t to, glex_mem_handle_t rmt_mh, uint32_t rmt_key,
 			     struct glex_put_way **way_p)
 {

@@ -63,6 +63,10 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 	size_t most = MPID_nem_glex_reduces(op) ? MPID_nem_glex_reduce_most(tree, op) : MPID_NEM_GLEX_MP_BYTES;
 
 	op->part = left < most || op->is_long ? left : most;
+	if (op->kind == MPID_NEM_GLEX_BARRIER) /* what is asked for most is asked first: a switch jumps */
+		return glex_group_barrier(tree->group);
+	if (MPID_nem_glex_reduces(op))
+		return MPID_nem_glex_reduce_post(tree, op);
 	switch (op->kind) {
 	case MPID_NEM_GLEX_LONGS:
 		op->part = 1;
@@ -70,8 +74,6 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 	case MPID_NEM_GLEX_STAGE:
 		op->part = 1;
 		return glex_group_stage(tree->group, MPID_nem_glex.coll_stage);
-	case MPID_NEM_GLEX_BARRIER:
-		return glex_group_barrier(tree->group);
 	case MPID_NEM_GLEX_BCAST:
 		if (op->is_long)
 			return glex_group_bcast_long(tree->group, (uint32_t)op->root, op->to, op->len);
@@ -80,14 +82,12 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_post(struct MPID_nem_glex_t
 		return glex_group_alltoall(tree->group, op->from, op->to, op->len);
 	case MPID_NEM_GLEX_ALLTOALLV:
 		return MPID_nem_glex_exchange_post(tree, op);
-	case MPID_NEM_GLEX_GATHER:
+	default: /* MPID_NEM_GLEX_GATHER */
 		if (op->is_long)
 			return glex_group_allgather_long(tree->group, op->from, op->to, op->len);
 		if (op->root == MPIDI_GLEX_ALL)
 			return glex_group_allgather(tree->group, op->part_of_it, op->to, (uint32_t)op->part);
 		return glex_group_gather(tree->group, (uint32_t)op->root, op->part_of_it, op->to, (uint32_t)op->part);
-	default:
-		return MPID_nem_glex_reduce_post(tree, op);
 	}
 }
 
@@ -219,23 +219,6 @@ static void MPID_nem_glex_op_put(struct MPID_nem_glex_op *op)
 	MPID_nem_glex.coll_ops = op;
 }
 
-MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind,
-						   MPIR_Request *req)
-{
-	op->req = req;
-	op->inner = NULL;
-	op->kind = kind;
-	op->root = MPIDI_GLEX_ALL;
-	op->len = op->at = op->part = 0;
-	op->to = NULL;
-	op->from = NULL;
-	op->is_long = 0;
-	op->is_denied = 0;
-	op->packed = NULL;
-	op->done = 0;
-	op->error = MPI_SUCCESS;
-}
-
 int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind)
 {
 	int mpi_errno = MPI_SUCCESS;
@@ -248,24 +231,20 @@ int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_co
 	return mpi_errno;
 }
 
-MPID_NEM_GLEX_HOT int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
-					   enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
-					   struct MPID_nem_glex_op **op_p)
+int MPID_nem_glex_op_request(MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+			     struct MPID_nem_glex_op **op_p)
 {
 	int mpi_errno = MPI_SUCCESS;
-	struct MPID_nem_glex_op *op = here;
-	MPIR_Request *req = NULL;
+	struct MPID_nem_glex_op *op = MPID_nem_glex_op_take();
+	MPIR_Request *req;
 
-	if (req_p) {
-		op = MPID_nem_glex_op_take();
-		MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
-		req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
-		MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
-		MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
-		req->comm = comm;	   /* I2 */
-		MPIR_Comm_add_ref(comm);
-		*req_p = req;
-	}
+	MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_OTHER, "**nomem");
+	req = MPIR_Request_create(MPIR_REQUEST_KIND__COLL);
+	MPIR_ERR_CHKANDJUMP(!req, mpi_errno, MPI_ERR_OTHER, "**nomemreq");
+	MPIR_Request_add_ref(req); /* the user's; ours goes when it is complete */
+	req->comm = comm;	   /* I2 */
+	MPIR_Comm_add_ref(comm);
+	*req_p = req;
 	MPID_nem_glex_op_set(op, kind, req);
 	*op_p = op;
 	return MPI_SUCCESS;
@@ -280,7 +259,7 @@ MPID_NEM_GLEX_HOT static void MPID_nem_glex_op_end(struct MPID_nem_glex_tree *tr
 {
 	MPIR_Request *req = op->req;
 
-	if (MPID_nem_glex_is_own(op)) {
+	if (unlikely(MPID_nem_glex_is_own(op))) {
 		if (op->kind == MPID_NEM_GLEX_LONGS)
 			MPID_nem_glex_longs_end(tree, op, ret);
 		else
@@ -490,7 +469,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 	for (i = 0; i < spins; i++)
 		if (MPID_nem_glex_tree_poll(tree) && MPID_nem_glex_is_over(tree, op, req))
 			return MPI_SUCCESS;
-	for (i = 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
+	for (i = op ? MPID_NEM_GLEX_COLL_LOOKS : 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
 		if (MPIR_IS_THREADED || MPID_nem_glex_is_mpichs(tree)) {
 			MPID_nem_glex_wait_by_mpich(tree, op, req, &mpi_errno);
 			continue;
@@ -500,6 +479,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 		if (i % MPID_NEM_GLEX_COLL_LOOKS == 0) {
 			MPID_nem_glex.idle = 0; /* else it may give way too, which costs all a turn of everybody's */
 			MPID_nem_glex_first_error(&mpi_errno, MPID_Progress_test(NULL));
+			tree->word = NULL; /* it may be in memory that is not there any more */
 		} else if (!crowded || !tree->word || MPID_nem_glex_is_there(tree)) {
 			MPID_nem_glex_tree_poll(tree);
 		}
@@ -533,8 +513,7 @@ static void MPID_nem_glex_settle(const enum MPID_nem_glex_tree_state *state)
 	MPID_Progress_end(&progress);
 }
 
-MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed,
-					    struct MPID_nem_glex_tree **tree_p)
+int MPID_nem_glex_tree_find(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p)
 {
 	int mpi_errno = MPI_SUCCESS;
 	struct MPID_nem_glex_tree *tree;
@@ -584,7 +563,34 @@ MPID_NEM_GLEX_HOT int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, en
 
 /* ---- what MPICH calls ------------------------------------------------------ */
 
-/* Begun, and looked for once.  GLEX_NO_MP: it is under way. */
+/*
+ * For what has begun, a while, by the one word alone.  Where ranks outnumber processors each look is a turn of theirs.  It
+ * takes less than the wait below, and mostly is all: the operation is in no queue, and no message is looked for.
+ */
+MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_tree_look(struct MPID_nem_glex_tree *tree)
+{
+	unsigned left = MPID_nem_glex.crowded ? MPID_NEM_GLEX_COLL_LOOKS - 1 : MPID_NEM_GLEX_SPINS;
+	glex_ret_t ret = glex_group_look(tree->group, &tree->word, &tree->value);
+
+	if (unlikely(MPIR_IS_THREADED))
+		return ret;
+	for (; ret == GLEX_NO_MP && tree->word && left; left--) {
+		if (MPID_nem_glex.crowded)
+			sched_yield();
+		if (MPID_nem_glex_is_there(tree))
+			ret = glex_group_look(tree->group, &tree->word, &tree->value);
+	}
+	return ret;
+}
+
+static int MPID_nem_glex_coll_wait(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
+{
+	int mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
+
+	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
+}
+
+/* Begun, and looked for.  GLEX_NO_MP: it is under way. */
 MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
 	glex_ret_t ret = MPID_nem_glex_op_begin(tree, op);
@@ -592,7 +598,7 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tr
 	while (ret == GLEX_SUCCESS) {
 		if (unlikely(op->inner))
 			return GLEX_NO_MP;
-		ret = glex_group_look(tree->group, &tree->word, &tree->value);
+		ret = MPID_nem_glex_tree_look(tree);
 		if (ret != GLEX_NO_MP)
 			ret = MPID_nem_glex_op_stepped(tree, op, ret);
 		if (ret != GLEX_SUCCESS || MPID_nem_glex_op_advance(tree, op))
@@ -602,28 +608,43 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_op_run(struct MPID_nem_glex_tr
 	return ret;
 }
 
-/* What blocks and has nobody in front of it is in the queue only if it has to be waited for. */
+/* Of what blocks: so it stands.  It is in the queue only if it has to be waited for. */
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_coll_stands(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op,
+						       glex_ret_t ret)
+{
+	if (ret == GLEX_NO_MP)
+		MPID_nem_glex_tree_push(tree, op);
+	else
+		MPID_nem_glex_op_end(tree, op, ret);
+	return op->done ? op->error : MPID_nem_glex_coll_wait(tree, op);
+}
+
 MPID_NEM_GLEX_HOT int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
-	int mpi_errno = MPI_SUCCESS;
-	glex_ret_t ret;
-
-	if (op->req) {
+	if (unlikely(op->req)) {
 		MPID_nem_glex_tree_add(tree, op);
 		return MPI_SUCCESS; /* op may be gone */
 	}
-	if (tree->first || tree->build) {
+	if (unlikely(tree->first || tree->build)) {
 		MPID_nem_glex_tree_add(tree, op);
-	} else {
-		ret = MPID_nem_glex_op_run(tree, op);
-		if (ret == GLEX_NO_MP)
-			MPID_nem_glex_tree_push(tree, op);
-		else
-			MPID_nem_glex_op_end(tree, op, ret);
+		return op->done ? op->error : MPID_nem_glex_coll_wait(tree, op);
 	}
-	if (!op->done)
-		mpi_errno = MPID_nem_glex_wait(tree, op, NULL);
-	return mpi_errno == MPI_SUCCESS ? op->error : mpi_errno;
+	return MPID_nem_glex_coll_stands(tree, op, MPID_nem_glex_op_run(tree, op));
+}
+
+/* As by an operation, which is only made if it does not end soon, and well. */
+MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier_now(struct MPID_nem_glex_tree *tree)
+{
+	struct MPID_nem_glex_op here;
+	glex_ret_t ret = glex_group_barrier(tree->group);
+
+	MPID_nem_glex.stats.coll[MPID_NEM_GLEX_BARRIER]++;
+	if (ret == GLEX_SUCCESS)
+		ret = MPID_nem_glex_tree_look(tree);
+	if (ret == GLEX_SUCCESS)
+		return MPI_SUCCESS;
+	MPID_nem_glex_op_set(&here, MPID_NEM_GLEX_BARRIER, NULL);
+	return MPID_nem_glex_coll_stands(tree, &here, ret);
 }
 
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, MPIR_Request **req_p)
@@ -634,6 +655,8 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, 
 
 	if (!tree)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	if (!req_p && tree->state == MPID_NEM_GLEX_TREE_READY && !tree->first && !tree->build && !tree->is_broken)
+		return MPID_nem_glex_barrier_now(tree);
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BARRIER, req_p, &op);
 	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
 }

@@ -95,8 +95,36 @@ int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_co
 void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
 /* As a communicator's call makes one: with a request, unless it blocks; then it is *here. */
-int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind,
-			 MPIR_Request **req_p, struct MPID_nem_glex_op **op_p);
+int MPID_nem_glex_op_request(MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+			     struct MPID_nem_glex_op **op_p);
+
+static inline void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_nem_glex_coll_kind kind,
+					MPIR_Request *req)
+{
+	op->req = req;
+	op->inner = NULL;
+	op->kind = kind;
+	op->root = MPIDI_GLEX_ALL;
+	op->len = op->at = op->part = 0;
+	op->to = NULL;
+	op->from = NULL;
+	op->is_long = 0;
+	op->is_denied = 0;
+	op->packed = NULL;
+	op->done = 0;
+	op->error = MPI_SUCCESS;
+}
+
+static inline int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
+				       enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
+				       struct MPID_nem_glex_op **op_p)
+{
+	if (unlikely(req_p))
+		return MPID_nem_glex_op_request(comm, kind, req_p, op_p);
+	MPID_nem_glex_op_set(here, kind, NULL);
+	*op_p = here;
+	return MPI_SUCCESS;
+}
 
 /* packed, as long as this, is to be, or was, so many of that type at buf, which is kept; and packs what is sent. */
 void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *packed, size_t len, void *buf,
@@ -105,7 +133,17 @@ int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, 
 int MPID_nem_glex_coll_unpack(const void *packed, MPI_Aint len, void *buf, MPI_Aint count, MPI_Datatype type);
 
 /* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
-int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p);
+int MPID_nem_glex_tree_find(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p);
+
+static inline int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p)
+{
+	struct MPID_nem_glex_tree *tree = comm->dev.ch.netmod_priv;
+
+	if (unlikely(!tree || tree->state != MPID_NEM_GLEX_TREE_READY || !tree->is_known || comm->revoked || failed))
+		return MPID_nem_glex_tree_find(comm, may_block, failed, tree_p);
+	*tree_p = tree;
+	return MPI_SUCCESS;
+}
 
 /* Begins it, or has it wait for its turn; waits for what blocks. */
 int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);

@@ -45,13 +45,13 @@ struct MPID_nem_glex_leaving {
 	glex_group_t group;
 };
 
-/* Those that are done; at the end all of them are waited for. */
-static void MPID_nem_glex_leaving_close(int all)
+/* Those that are done. */
+static void MPID_nem_glex_leaving_close(void)
 {
 	struct MPID_nem_glex_leaving *leaving, **p = &MPID_nem_glex.coll_leaving;
 
 	while ((leaving = *p)) {
-		if (!all && glex_group_wait(leaving->group, 0) == GLEX_NO_MP) {
+		if (glex_group_wait(leaving->group, 0) == GLEX_NO_MP) {
 			p = &leaving->next;
 			continue;
 		}
@@ -88,7 +88,7 @@ static void MPID_nem_glex_tree_fail(struct MPID_nem_glex_tree *tree)
 
 void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
 {
-	MPID_nem_glex_leaving_close(0);
+	MPID_nem_glex_leaving_close();
 	if (!tree->group)
 		return;
 	if (tree->comm->revoked)
@@ -101,9 +101,13 @@ void MPID_nem_glex_tree_drop(struct MPID_nem_glex_tree *tree)
 	tree->word = NULL; /* of the group */
 }
 
+/* Others may have to hear from this rank before they come to where they leave: the end of CH3's connections. */
 void MPID_nem_glex_trees_end(void)
 {
-	MPID_nem_glex_leaving_close(1);
+	for (MPID_nem_glex_leaving_close(); MPID_nem_glex.coll_leaving; MPID_nem_glex_leaving_close()) {
+		glexch_progress(MPID_nem_glex.ch);
+		sched_yield();
+	}
 }
 
 void MPID_nem_glex_tree_break(struct MPID_nem_glex_tree *tree)

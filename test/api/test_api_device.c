@@ -246,6 +246,7 @@ START_TEST(retire_ep__until_the_device_is_closed__nobody_has_its_number)
 	glex_device_handle_t dev;
 
 	RETURNS(glex_retire_ep(NULL), GLEX_INVALID_PARAM);
+	RETURNS(glex_quiet_ep(NULL), GLEX_INVALID_PARAM);
 	OK(glex_open_device(0, &dev));
 	OK(glex_create_ep(dev, &attr, &ep));
 	OK(glex_get_ep_addr(ep, &was));

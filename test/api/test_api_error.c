@@ -575,6 +575,27 @@ START_TEST(stderr__same_cause_many_times__one_line)
 }
 END_TEST
 
+START_TEST(stderr__quiet_endpoint__nothing_but_the_error_is_there)
+{
+	int fd = memfd_create("stderr", MFD_CLOEXEC), saved = dup(STDERR_FILENO);
+	struct side side;
+	uint32_t num = 0;
+
+	ck_assert_int_ge(fd, 0);
+	side_open(&side, (enum glex_ep_type)_i, 64, false);
+	OK(glex_quiet_ep(side.ep));
+	dup2(fd, STDERR_FILENO);
+	fail_n(&side, 4);
+	send_mp(&side, side.card.addr, "x", 1);
+	expect_mp(side.ep, "x", 1);
+	dup2(saved, STDERR_FILENO);
+	ck_assert_uint_eq(lines_with(fd, "\n"), 0);
+	OK(glex_poll_error_req(side.ep, &num, NULL));
+	ck_assert_uint_eq(num, 4);
+	side_close(&side);
+}
+END_TEST
+
 START_TEST(stderr__normal_endpoint__line_comes_with_a_later_post)
 {
 	int fd = memfd_create("stderr", MFD_CLOEXEC), saved = dup(STDERR_FILENO);
@@ -640,6 +661,7 @@ int main(void)
 	tcase_add_loop_test(tc, poll_error_req__some_pending__counted_or_taken_as_asked, 0, 3);
 	tcase_add_test(tc, poll_error_req__hundreds_pending__oldest_kept_and_endpoint_works);
 	tcase_add_loop_test(tc, stderr__same_cause_many_times__one_line, 0, 3);
+	tcase_add_loop_test(tc, stderr__quiet_endpoint__nothing_but_the_error_is_there, 0, 3);
 	tcase_add_test(tc, stderr__normal_endpoint__line_comes_with_a_later_post);
 	tcase_add_loop_test(tc, stderr__nothing_wrong__stays_empty, 0, KINDS);
 	tcase_add_test(tc, error_str__success__exactly_successful);

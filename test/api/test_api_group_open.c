@@ -29,7 +29,7 @@ static size_t heap_of_ends(int n)
 	return used;
 }
 
-#define BOARD	     4480u
+#define BOARD	     4544u
 #define BOARD_OF_FEW 2560u
 #define FEW	     8u
 

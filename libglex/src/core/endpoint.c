@@ -96,6 +96,16 @@ glex_ret_t glex_retire_ep(glex_ep_handle_t handle)
 	return GLEX_SUCCESS;
 }
 
+glex_ret_t glex_quiet_ep(glex_ep_handle_t handle)
+{
+	struct glexi_ep *ep = glexi_ep_of(handle);
+
+	if (!ep)
+		return GLEX_INVALID_PARAM;
+	atomic_store_explicit(&ep->is_quiet, true, memory_order_relaxed); /* relaxed: nothing comes with it */
+	return GLEX_SUCCESS;
+}
+
 glex_ret_t glex_query_ep(glex_ep_handle_t handle, struct glex_ep_attr *attr)
 {
 	struct glexi_ep *ep = glexi_ep_of(handle);

@@ -128,6 +128,7 @@ struct glexi_ep {
 	struct glexi_queue epq;
 	_Atomic uint64_t *sleeps; /* counter */
 	bool is_retired;	  /* glex_retire_ep; under the mutex of device.c */
+	_Atomic bool is_quiet;	  /* glex_quiet_ep */
 	struct glex_ep_attr attr;
 	void *be;
 	LIST_HEAD(, glexi_put_way) ways; /* under post_lock */

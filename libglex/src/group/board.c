@@ -11,17 +11,6 @@
 
 /* ---- lines ---------------------------------------------------------------------- */
 
-static uint32_t bytes_of(const struct glexi_direct *direct, uint32_t line)
-{
-	return line + 1 < direct->lines ? DATA : direct->bytes - DATA * line;
-}
-
-/* Those that are PUT: whole words. */
-static uint32_t words_of(const struct glexi_direct *direct, uint32_t line)
-{
-	return (bytes_of(direct, line) + 7) & ~7u;
-}
-
 static uint32_t index_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
 {
 	if (kind == RESULT)
@@ -46,7 +35,7 @@ static struct line *line_of(const struct glexi_direct *direct, enum kind kind, u
 EMU_TOGETHER static void unpack_line(const struct glexi_direct *direct, const struct line *line, uint32_t i,
 				     unsigned char *data)
 {
-	glexi_copy_words(data + i * DATA, line->data + DATA - words_of(direct, i), bytes_of(direct, i));
+	glexi_copy_words(data + i * DATA, line->data + DATA - glexi_words_of(direct, i), glexi_bytes_of(direct, i));
 }
 
 EMU_TOGETHER void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data)
@@ -79,7 +68,7 @@ EMU_TOGETHER const void *glexi_board_data(const struct glex_group *group, enum k
 	const struct glexi_direct *direct = group->direct;
 
 	if (direct->lines == 1)
-		return line_of(direct, kind, slot, 0)->data + DATA - words_of(direct, 0);
+		return line_of(direct, kind, slot, 0)->data + DATA - glexi_words_of(direct, 0);
 	glexi_board_unpack(group, kind, slot, room);
 	return room;
 }
@@ -90,8 +79,8 @@ EMU_TOGETHER void glexi_board_pack(struct glex_group *group, const void *data)
 	uint32_t i;
 
 	for (i = 0; i < direct->lines; i++)
-		glexi_copy_words(mine_of(direct, i)->data + DATA - words_of(direct, i),
-				 (const unsigned char *)data + i * DATA, bytes_of(direct, i));
+		glexi_copy_words(mine_of(direct, i)->data + DATA - glexi_words_of(direct, i),
+				 (const unsigned char *)data + i * DATA, glexi_bytes_of(direct, i));
 }
 
 EMU_TOGETHER glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot)
@@ -121,11 +110,26 @@ EMU_TOGETHER void glexi_board_expect(struct glexi_direct *direct)
 	direct->missed = mine_of(direct, 0)->stamp;
 }
 
+/* One line of each, but of this one. */
+EMU_TOGETHER static bool has_lines(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	const struct line *line = line_of(direct, OPERAND, 0, 0);
+	uint32_t i, n = guests_of(group), mine = slot_of(group);
+
+	/* relaxed: stronger, as above */
+	for (i = 0; i < n && (i == mine || __atomic_load_n(&line[i].stamp, __ATOMIC_ACQUIRE) == direct->mine->stamp);)
+		i++;
+	return i == n;
+}
+
 EMU_TOGETHER glex_ret_t glexi_board_has_all(struct glex_group *group)
 {
 	glex_ret_t ret = GLEX_SUCCESS;
 	uint32_t i;
 
+	if (group->direct->lines == 1 && group->what != GLEXI_GATHER && has_lines(group))
+		return GLEX_SUCCESS;
 	/* The last one first: of several lines that one PUT brings its stamp alone is sure to be the last. */
 	for (i = guests_of(group); i > 0 && ret == GLEX_SUCCESS; i--)
 		if (i - 1 != slot_of(group) || group->what == GLEXI_GATHER)
@@ -218,22 +222,29 @@ bool glexi_board_is_broken(const struct glex_group *group)
 	       broken_of(&group->card); /* relaxed: nothing comes with it */
 }
 
-/* Not by an addition, if it can be helped: that takes the line from its owner. */
-static glex_ret_t ask_ended(struct glex_group *group, uint32_t other, uint64_t *ended)
+glex_ret_t glexi_board_fetch(struct glex_group *group, uint32_t other, uint32_t offset, void *to, uint32_t len)
 {
 	const struct glex_group_card *card = &group->near[other];
 	struct glex_imm_rdma_req req = {
 		.rmt_ep_addr = card->up,
-		.data = ended,
-		.len = sizeof(*ended),
+		.data = to,
+		.len = len,
 		.rmt_mh = card->mh,
-		.rmt_offset = offsetof(struct glexi_board, ended),
+		.rmt_offset = offset,
 		.rmt_key = card->key,
 	};
-	glex_ret_t ret = glex_fetch(group->down, &req);
+
+	return glex_fetch(group->down, &req);
+}
+
+/* Not by an addition, if it can be helped: that takes the line from its owner. */
+glex_ret_t glexi_board_ask_ended(struct glex_group *group, uint32_t other, uint64_t *ended)
+{
+	uint32_t at = (uint32_t)offsetof(struct glexi_board, ended);
+	glex_ret_t ret = glexi_board_fetch(group, other, at, ended, sizeof(*ended));
 
 	if (ret == GLEX_NOT_IMPLEMENTED)
-		ret = glexi_board_add(group, other + (other >= group->me), req.rmt_offset, 0, ended);
+		ret = glexi_board_add(group, other + (other >= group->me), at, 0, ended);
 	return ret == GLEX_ACCESS_ERR ? GLEX_SYS_ERR : ret;
 }
 
@@ -244,13 +255,7 @@ void glexi_board_greet(struct glex_group *group)
 	uint32_t i;
 
 	for (i = 0; i < group->neighbours; i++)
-		ask_ended(group, i, &ended);
-}
-
-/* Is there room for what was begun, where all up to there has ended?  Where all before it has there always is. */
-static bool fits(const struct glexi_direct *direct, uint64_t ended)
-{
-	return ended + direct->room >= direct->up_to || ended + direct->skip >= direct->from;
+		glexi_board_ask_ended(group, i, &ended);
 }
 
 /* On the board of that other one: he is asked if what is known of him will not do. */
@@ -259,11 +264,11 @@ static glex_ret_t find_room_of(struct glex_group *group, uint32_t other)
 	struct glexi_direct *direct = group->direct;
 	glex_ret_t ret = GLEX_SUCCESS;
 
-	if (!fits(direct, direct->heard[other]))
-		ret = ask_ended(group, other, &direct->heard[other]);
+	if (!glexi_fits(direct, direct->heard[other]))
+		ret = glexi_board_ask_ended(group, other, &direct->heard[other]);
 	if (ret != GLEX_SUCCESS)
 		return ret;
-	direct->is_held = !fits(direct, direct->heard[other]);
+	direct->is_held = !glexi_fits(direct, direct->heard[other]);
 	return direct->is_held ? GLEX_NO_MP : GLEX_SUCCESS;
 }
 
@@ -287,9 +292,36 @@ static glex_ret_t find_room_of_all(struct glex_group *group)
 /* I2.  Operands go to one other member. */
 EMU_TOGETHER static glex_ret_t find_room(struct glex_group *group, uint32_t first, enum kind kind)
 {
-	if (fits(group->direct, group->direct->lag))
+	if (glexi_fits(group->direct, group->direct->lag))
 		return GLEX_SUCCESS;
 	return kind == RESULT ? find_room_of_all(group) : find_room_of(group, first);
+}
+
+EMU_TOGETHER bool glexi_board_store(struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	uint32_t left = DATA - glexi_words_of(direct, 0);
+	uint32_t at = offset_of(index_of(direct, OPERAND, slot_of(group), 0)) + left;
+
+	return store(group, place_of(group, host_of(group)), at, direct->mine->data + left, LINE - left);
+}
+
+glex_ret_t glexi_board_put_line(struct glex_group *group, uint32_t other, uint32_t offset)
+{
+	const struct glexi_direct *direct = group->direct;
+	uint32_t left = DATA - glexi_words_of(direct, 0);
+
+	if (store(group, other, offset + left, direct->mine->data + left, LINE - left))
+		return GLEX_SUCCESS;
+	return put(group, other, offset + left, direct->mine->data + left, LINE - left, 0);
+}
+
+/* What is shown to others need not be sent to them. */
+static bool is_sent(const struct glex_group *group, uint32_t other, enum kind kind)
+{
+	const struct glexi_direct *direct = group->direct;
+
+	return kind != RESULT || !direct->is_shown || direct->blind >> (other + (other >= group->me)) & 1;
 }
 
 EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
@@ -303,13 +335,13 @@ EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t firs
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	for (; direct->at < direct->lines; direct->at++, direct->to = 0) {
-		left = DATA - words_of(direct, direct->at);
+		left = DATA - glexi_words_of(direct, direct->at);
 		at = offset_of(index_of(direct, kind, slot_of(group), direct->at)) + left;
 		for (; first + direct->to < end; direct->to++) {
 			data = (const unsigned char *)mine_of(direct, direct->at) + left;
 			/* first to who comes behind: he is the next to send, as often as not */
 			other = first + (direct->to + group->me) % (end - first);
-			if (store(group, other, at, data, LINE - left))
+			if (!is_sent(group, other, kind) || store(group, other, at, data, LINE - left))
 				continue;
 			ret = put(group, other, at, data, LINE - left, 0);
 			if (ret != GLEX_SUCCESS)

@@ -7,12 +7,12 @@
  *   barrier, allreduce   everybody PUTs an operand into his line on the board where his team meets, then adds
  *              himself to `arrived` there.  Who finds that he is the last reads all lines, where they lie
  *              or by a GET, and combines them; of several teams he does the same where these meet.  The very last
- *              PUTs the result to all others; so nobody has to be there but to begin.
+ *              shows the result where all have met, or PUTs it to all others; so nobody has to be there but to begin.
  *              Of up to EXCHANGE members each PUTs to each instead.
  *
- * Gathers are in gather.c.
+ * Gathers are in gather.c, what is shown in meet.c.
  *
- * What is waited for is always a line of one's own board.  So where members outnumber
+ * What is waited for is a line of one's own board, or what is shown.  So where members outnumber
  * processors, each has to run but once for a collective, and a rank that waits costs one load.
  * Of several teams a reduction to one goes as that to all: a board has no room for lines from all.
  *
@@ -43,10 +43,16 @@ static uint32_t others_of(const struct glex_group *group)
 	return group->n - 1;
 }
 
-static bool is_all(const struct glex_group *group)
+static bool is_for_all(const struct glex_group *group)
 {
 	return group->what == GLEXI_BARRIER || (group->what == GLEXI_GATHER && group->to_all) ||
 	       (group->what == GLEXI_REDUCE && (group->to_all || group->direct->teams > 1));
+}
+
+/* Of what was begun. */
+static bool is_all(const struct glex_group *group)
+{
+	return group->direct->all;
 }
 
 /* Those who only send come to the root's board. */
@@ -259,19 +265,30 @@ EMU_TOGETHER static glex_ret_t do_send(struct glex_group *group)
 EMU_TOGETHER static glex_ret_t do_add(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t one = 1 | (uint64_t)direct->what << 32, old, *total = &direct->total[direct->level];
+	uint64_t one = glexi_direct_one(direct), old;
 	uint32_t at = (uint32_t)offsetof(struct glexi_board, arrived) + 8 * direct->level;
-	glex_ret_t ret = glexi_board_add(group, host_of(group), at, one, &old);
-	bool top = direct->level + 1 == LEVELS || direct->teams == 1;
+	glex_ret_t ret = direct->is_shown ? glexi_meet_begin(group) : GLEX_SUCCESS;
 
+	if (ret == GLEX_SUCCESS)
+		ret = glexi_board_add(group, host_of(group), at, one, &old);
 	if (ret != GLEX_SUCCESS)
 		return ret == GLEX_ACCESS_ERR ? GLEX_SYS_ERR
 					      : ret; /* who has died; nobody leaves before all have arrived */
-	if ((uint32_t)(old + one) != (uint32_t)*total)
+	return glexi_direct_arrived(group, old + one);
+}
+
+EMU_TOGETHER glex_ret_t glexi_direct_arrived(struct glex_group *group, uint64_t sum)
+{
+	struct glexi_direct *direct = group->direct;
+	uint64_t total = direct->total[direct->level];
+	bool top = direct->level + 1 == LEVELS || direct->teams == 1;
+
+	if ((uint32_t)sum != (uint32_t)total)
 		return GLEX_SUCCESS;
 	/* This is the last one. */
-	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << GATHER) | 1u << (top ? SPREAD : CLIMB);
-	return old + one == *total ? GLEX_SUCCESS : GLEX_SYS_ERR; /* else some have begun something else */
+	direct->steps = (group->what == GLEXI_BARRIER ? 0 : 1u << GATHER) | 1u << (top ? SPREAD : CLIMB) |
+			(uint32_t)direct->is_shown << SHOW;
+	return sum == total ? GLEX_SUCCESS : GLEX_SYS_ERR; /* else some have begun something else */
 }
 
 /* The last one's: all operands. */
@@ -318,19 +335,22 @@ static glex_ret_t do_climb(struct glex_group *group)
 
 EMU_TOGETHER static glex_ret_t do_spread(struct glex_group *group)
 {
-	glex_ret_t ret;
+	struct glexi_direct *direct = group->direct;
+	glex_ret_t ret = GLEX_SUCCESS;
 
-	group->direct->lag = group->direct->from; /* all have begun */
+	direct->lag = direct->from; /* all have begun */
 	if (group->what == GLEXI_GATHER)
 		return glexi_gather_spread(group);
-	ret = glexi_board_send(group, 0, others_of(group), RESULT);
-
+	if (direct->is_shown)
+		ret = glexi_meet_find_blind(group, &direct->blind);
+	if (ret == GLEX_SUCCESS && (!direct->is_shown || direct->blind))
+		ret = glexi_board_send(group, 0, others_of(group), RESULT);
 	if (ret != GLEX_SUCCESS || group->what != GLEXI_REDUCE)
 		return ret;
 	if (group->is_by)
 		deliver_by(group);
 	else
-		deliver(group, &group->direct->own);
+		deliver(group, &direct->own);
 	return GLEX_SUCCESS;
 }
 
@@ -352,6 +372,19 @@ EMU_TOGETHER static glex_ret_t take_operands(struct glex_group *group)
 	combine(group, &sum);
 	deliver(group, &sum);
 	return GLEX_SUCCESS;
+}
+
+/* As it comes in one line. */
+EMU_TOGETHER void glexi_direct_deliver(struct glex_group *group, const struct line *line)
+{
+	const unsigned char *data = line->data + DATA - glexi_words_of(group->direct, 0);
+
+	if (group->what == GLEXI_BARRIER || !group->result)
+		return;
+	if (group->what == GLEXI_REDUCE && !group->is_by)
+		widen(group->direct, data, group->result);
+	else
+		glexi_copy_words(group->result, data, group->len);
 }
 
 EMU_TOGETHER static glex_ret_t take_result(struct glex_group *group)
@@ -382,6 +415,8 @@ static bool waits_for_result(const struct glex_group *group)
 
 EMU_TOGETHER static glex_ret_t do_take(struct glex_group *group)
 {
+	if (group->direct->looks)
+		return glexi_meet_take(group);
 	if (waits_for_result(group))
 		return take_result(group);
 	return group->what == GLEXI_GATHER ? glexi_gather_take(group) : take_operands(group);
@@ -470,8 +505,10 @@ EMU_TOGETHER static glex_ret_t do_stage(struct glex_group *group, enum stage sta
 		return do_gather(group);
 	case CLIMB:
 		return do_climb(group);
-	default:
+	case SPREAD:
 		return do_spread(group);
+	default:
+		return glexi_meet_show(group);
 	}
 }
 
@@ -491,11 +528,13 @@ EMU_TOGETHER static void learn(struct glex_group *group)
 }
 
 /* All that was to be done here of what was begun. */
-EMU_TOGETHER static void finish(struct glex_group *group)
+EMU_TOGETHER void glexi_direct_finish(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 
 	direct->stage = OVER;
+	if (direct->is_shown)
+		direct->shown_to = direct->up_to;
 	learn(group);
 	glexi_board_say_ended(direct);
 	direct->quiet += direct->quiet < QUIET;
@@ -536,7 +575,7 @@ EMU_TOGETHER static glex_ret_t advance(struct glex_group *group, bool takes)
 	if (ret == GLEX_SUCCESS && direct->stage == TAKE)
 		ret = takes ? do_take(group) : GLEX_NO_MP;
 	if (ret == GLEX_SUCCESS)
-		finish(group);
+		glexi_direct_finish(group);
 	return ret;
 }
 
@@ -558,7 +597,7 @@ static uint32_t steps_of(const struct glex_group *group)
 static void expect_all(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t one = 1 | (uint64_t)direct->what << 32;
+	uint64_t one = glexi_direct_one(direct);
 
 	direct->total[0] += guests_of(group) * one;
 	direct->total[1] += direct->teams * one;
@@ -622,6 +661,23 @@ EMU_TOGETHER static void prepare(struct glex_group *group, const void *data, uin
 		glexi_board_pack(group, data);
 }
 
+/* A line that all wait for, of one team; two have no third to show it. */
+static bool is_shown(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+
+	return is_all(group) && !direct->exchange && direct->teams == 1 && direct->lines == 1 &&
+	       group->what != GLEXI_GATHER;
+}
+
+static void expect(struct glex_group *group)
+{
+	if (group->direct->looks)
+		glexi_meet_expect(group);
+	else
+		glexi_board_expect(group->direct);
+}
+
 /*
  * Of a collective of all, who begins does not look for what others send: mostly it is not there, or he takes the line
  * from them while they write; the wait looks for it anyway.
@@ -633,6 +689,7 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 
 	direct->stage = SEND;
 	direct->level = 0;
+	direct->all = is_for_all(group);
 	direct->exchange = is_all(group) && group->n <= EXCHANGE;
 	direct->has_asked = direct->has_said = false;
 	direct->missing = NULL;
@@ -640,11 +697,17 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 	direct->to = direct->at = 0;
 	prepare(group, data, len);
 	direct->steps = steps_of(group);
+	direct->is_shown = is_shown(group);
+	direct->looks = false;
 	if (is_all(group) && !direct->exchange)
 		expect_all(group);
-	ret = advance(group, !is_all(group));
-	if (direct->stage == TAKE && !direct->missing && waits_for_result(group))
-		glexi_board_expect(direct);
+	ret = GLEX_SUCCESS;
+	if (!direct->is_shown || !glexi_meet_arrive(group, &ret)) {
+		if (ret == GLEX_SUCCESS)
+			ret = advance(group, !is_all(group));
+		if (direct->stage == TAKE && !direct->missing && waits_for_result(group))
+			expect(group);
+	}
 	direct->failed = ret == GLEX_NO_MP ? GLEX_SUCCESS : ret; /* told by the wait */
 	return GLEX_SUCCESS;
 }
@@ -664,10 +727,13 @@ static glex_ret_t look(struct glex_group *group)
 }
 
 /* What was missed last is not there yet: so much one word tells, without a round of all that is looked for. */
-static bool is_vain(const struct glexi_direct *direct)
+static bool is_vain(struct glex_group *group)
 {
+	const struct glexi_direct *direct = group->direct;
 	uint64_t is;
 
+	if (direct->looks)
+		glexi_meet_expect(group); /* the board may have gone, and with it the word */
 	if (direct->stage != TAKE || !direct->missing)
 		return false;
 	is = __atomic_load_n(direct->missing, __ATOMIC_RELAXED); /* relaxed: who finds it there loads it again */
@@ -686,7 +752,7 @@ EMU_TOGETHER glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t time
 		return direct->failed;
 	if (direct->stage == OVER)
 		return GLEX_SUCCESS;
-	if (!timeout && is_vain(direct))
+	if (!timeout && is_vain(group))
 		return GLEX_NO_MP;
 	ret = timeout ? look(group) : advance(group, true);
 	while (ret == GLEX_NO_MP && timeout > 0) {

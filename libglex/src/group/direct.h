@@ -4,9 +4,10 @@
  *
  *   board.c    lines, how they are sent, and whether there is room for them
  *   direct.c   which are sent to whom, and waited for
+ *   meet.c     the same, where what comes of them is shown to all
  *   gather.c   the same, where those of all are the result
  *
- *   board      | arrived 2 | ended, broken | lines of 64 bytes |
+ *   board      | arrived 2, blind, parted | ended, broken | shown | lines of 64 bytes |
  *   lines      | ... | a collective | the next | ... | the first again | ...      a ring: all members count alike
  *   collective | operands, line by line: a team's, those of teams | results |
  *   line       | ... data, to the right | stamp 8 |                 stamp: line's number, what, bytes
@@ -24,9 +25,12 @@
  * I3  A stamp is the last of its line that becomes visible; it is read first.
  * I4  Who has ended a collective is sent nothing more of it: he may leave.  So nobody tells a sender that he has
  *     read a line, which that one might not be there for; the sender looks at `ended` when he is short of room.
+ *     But member 0, who leaves when all have seen what he shows.
  * I5  On one's own board nobody else writes to the place of the own operand (a GET of all operands brings it what it has).
  *     What is too long for `out` is kept there.  Where members meet the last one reads it: it is not written between
  *     the addition and the result, but by that one.
+ * I6  What is shown is written when all have begun, so have ended what was shown before; and behind what is sent of it
+ *     besides (I4).
  */
 #ifndef GLEXI_GROUP_DIRECT_H
 #define GLEXI_GROUP_DIRECT_H
@@ -48,15 +52,18 @@ struct line {
 #define FLAT	  16u /* members that are one team */
 #define TEAM	  8u
 #define LINES	  68u /* of the ring: */
-#define FEW_LINES 38u
+#define FEW_LINES 37u
 #define LEVELS	  2u
 
 struct glexi_board {
 	uint64_t arrived[LEVELS]; /* how many, and above 32 bits at what, in sum since the beginning */
-	unsigned char apart[LINE - 8 * LEVELS];
+	uint64_t blind;		  /* who cannot look at what is shown, a bit for each member, */
+	uint64_t parted;	  /* and who will not any more */
+	unsigned char apart[LINE - 8 * LEVELS - 16];
 	uint64_t ended;	 /* up to where in the ring, its laps counted, its owner has ended all */
 	uint64_t broken; /* of its owner's card, by whoever gives it up; else: by nobody */
 	unsigned char apart2[LINE - 16];
+	struct line shown;
 	struct line line[];
 };
 
@@ -87,7 +94,7 @@ static_assert(GLEX_GROUP_DIRECT_MAX <= TEAM * TEAM, "who stands for a team has a
 enum kind { OPERAND, RESULT };
 
 /* What a member has still to do for what was begun. */
-enum stage { SEND, ADD, GATHER, CLIMB, SPREAD, TAKE, OVER };
+enum stage { SEND, ADD, GATHER, CLIMB, SPREAD, SHOW, TAKE, OVER };
 
 struct glexi_direct {
 	struct glexi_board *board;
@@ -95,12 +102,15 @@ struct glexi_direct {
 	struct glex_put_way *way;     /* to the board where the team meets, or the other one of two; NULL: none */
 	uint32_t team, teams;	      /* members of one; how many */
 	uint32_t room;		      /* lines of the ring */
-	uint32_t skip;		/* of these what was begun has left free, to lie in one piece: those before `from` */
-	uint64_t seq;		/* the last line of what was begun */
-	uint64_t from, up_to;	/* what that takes of the ring, its laps counted */
-	uint32_t first, result; /* where its first line is, and the first of results */
-	uint64_t total[LEVELS]; /* what `arrived` comes to when everybody is there */
-	uint64_t lag;		/* up to where all have ended, as is known here */
+	uint32_t skip;		  /* of these what was begun has left free, to lie in one piece: those before `from` */
+	uint64_t seq;		  /* the last line of what was begun */
+	uint64_t from, up_to;	  /* what that takes of the ring, its laps counted */
+	uint32_t first, result;	  /* where its first line is, and the first of results */
+	uint64_t total[LEVELS];	  /* what `arrived` comes to when everybody is there */
+	uint64_t lag;		  /* up to where all have ended, as is known here */
+	uint64_t shown_to;	  /* up to where that goes which was shown last; 0: nothing was */
+	bool is_blind, was_asked; /* this one has said so; member 0 has asked somebody who had not parted, */
+	int64_t parts_ms;	  /* which it waits for since then; 0: it does not */
 	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
 	bool some_asleep;
 	uint32_t quiet; /* how many have ended since somebody has been heard of who sleeps, up to a limit */
@@ -109,11 +119,13 @@ struct glexi_direct {
 	uint32_t level;
 	uint32_t steps; /* the stages that apply, a bit each */
 	glex_ret_t failed;
-	bool exchange, has_asked, is_held; /* is_held: for want of room */
-	bool has_said;			   /* that this one is asleep */
-	uint32_t what;			   /* what all begin alike */
-	uint32_t to, at;		   /* where the next one goes, which line */
-	uint32_t lines, bytes, unit;	   /* lines, their data, that of a unit if it has units */
+	bool all, exchange, has_asked, is_held; /* all take part in all of it; is_held: for want of room */
+	bool has_said;				/* that this one is asleep */
+	bool is_shown, looks;			/* what comes of it; and this one looks there */
+	uint64_t blind;				/* if it is shown: who the last one sends it to besides */
+	uint32_t what;				/* what all begin alike */
+	uint32_t to, at;			/* where the next one goes, which line */
+	uint32_t lines, bytes, unit;		/* lines, their data, that of a unit if it has units */
 	struct line *mine;	 /* what is sent: `out`, or of more lines the own operand's place on the own board */
 	uint32_t step;		 /* from one of these to the next */
 	const uint64_t *missing; /* the stamp that was looked for last, and was not there; NULL: none was */
@@ -142,6 +154,29 @@ static inline void glexi_copy_words(unsigned char *to, const unsigned char *from
 static inline struct line *mine_of(const struct glexi_direct *direct, uint32_t i)
 {
 	return direct->mine + i * direct->step;
+}
+
+static inline uint32_t glexi_bytes_of(const struct glexi_direct *direct, uint32_t line)
+{
+	return line + 1 < direct->lines ? DATA : direct->bytes - DATA * line;
+}
+
+/* Those that are PUT: whole words. */
+static inline uint32_t glexi_words_of(const struct glexi_direct *direct, uint32_t line)
+{
+	return (glexi_bytes_of(direct, line) + 7) & ~7u;
+}
+
+/* Is there room for what was begun, where all up to there has ended?  Where all before it has there always is. */
+static inline bool glexi_fits(const struct glexi_direct *direct, uint64_t ended)
+{
+	return ended + direct->room >= direct->up_to || ended + direct->skip >= direct->from;
+}
+
+/* What a member adds to `arrived`. */
+static inline uint64_t glexi_direct_one(const struct glexi_direct *direct)
+{
+	return 1 | (uint64_t)direct->what << 32;
 }
 
 static inline uint64_t first_of(const struct glexi_direct *direct)
@@ -188,7 +223,10 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * others.  share: begins to PUT all operands, which are on the own board, to the others' at
  * the same place, but for where they have met: there what is in `mine`, as a result.  answered: what was begun of
  * these is over.
- * add: to a word of a board; GLEX_NO_MP: not now.  say_ended: all up to what was begun.
+ * add: to a word of a board; GLEX_NO_MP: not now.  fetch: from that other one's board; GLEX_ACCESS_ERR: it has gone.  ask_ended:
+ * how far he has come.  say_ended: all up to what was begun.
+ * Of a line: store: the operand's, to where all meet, without a call; false: that has to be sent.  put_line: what is in
+ * `mine` to that offset of that other one's board.
  */
 void glexi_board_unpack(const struct glex_group *group, enum kind kind, uint32_t slot, void *data);
 void glexi_board_own(const struct glexi_direct *direct, void *data);
@@ -197,6 +235,10 @@ const void *glexi_board_data(const struct glex_group *group, enum kind kind, uin
 void glexi_board_pack(struct glex_group *group, const void *data);
 glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot);
 void glexi_board_expect(struct glexi_direct *direct);
+bool glexi_board_store(struct glex_group *group);
+glex_ret_t glexi_board_put_line(struct glex_group *group, uint32_t other, uint32_t offset);
+glex_ret_t glexi_board_fetch(struct glex_group *group, uint32_t other, uint32_t offset, void *to, uint32_t len);
+glex_ret_t glexi_board_ask_ended(struct glex_group *group, uint32_t other, uint64_t *ended);
 glex_ret_t glexi_board_has_all(struct glex_group *group);
 glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind);
 void glexi_board_greet(struct glex_group *group);
@@ -208,6 +250,25 @@ glex_ret_t glexi_board_share(struct glex_group *group);
 glex_ret_t glexi_board_answered(struct glex_group *group);
 void glexi_board_say_ended(struct glexi_direct *direct);
 glex_ret_t glexi_board_add(struct glex_group *group, uint32_t member, uint32_t offset, uint64_t value, uint64_t *old);
+
+/*
+ * In stages: `arrived` has come to that with this member, who may be the last one; that line is the result; all has been
+ * done here.
+ */
+glex_ret_t glexi_direct_arrived(struct glex_group *group, uint64_t sum);
+void glexi_direct_deliver(struct glex_group *group, const struct line *line);
+void glexi_direct_finish(struct glex_group *group);
+
+/*
+ * Of what is shown: meet.c.  begin: before this member arrives, however it does; GLEX_NO_MP: not now.  arrive: does so, and true: now
+ * it waits.  find_blind, show: the last one's, of what is in `mine`.  expect, take: as of boards.
+ */
+glex_ret_t glexi_meet_begin(struct glex_group *group);
+bool glexi_meet_arrive(struct glex_group *group, glex_ret_t *ret_p);
+void glexi_meet_expect(struct glex_group *group);
+glex_ret_t glexi_meet_find_blind(struct glex_group *group, uint64_t *blind);
+glex_ret_t glexi_meet_show(struct glex_group *group);
+glex_ret_t glexi_meet_take(struct glex_group *group);
 
 /* The last one's of those who gather to all: all have what he has.  And what the others wait for, or who gathers alone. */
 glex_ret_t glexi_gather_spread(struct glex_group *group);

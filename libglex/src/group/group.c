@@ -131,17 +131,28 @@ static void give_board(struct glex_group *group, enum glexi_board_state state)
 /* All have done what there was, and nobody writes to the board of who has left: direct.h, I4. */
 static bool has_gone_well(const struct glex_group *group)
 {
-	return group->direct && group->is_left && !group->is_broken && !group->is_bereft;
+	return group->direct && group->is_left && !group->is_broken && !group->is_bereft &&
+	       !glexi_meet_was_asked(group);
+}
+
+/* Who gives it up instead lets the others see for a while what has ended well before. */
+static void leave(struct glex_group *group)
+{
+	if (group->near && !group->is_left && group->what == GLEXI_NOTHING)
+		glex_group_leave(group);
+	if (group->what == GLEXI_LEAVE)
+		glex_group_wait(group, -1);
+	if (!group->direct || group->is_left)
+		return;
+	glexi_meet_part(group);
+	glexi_meet_parted(group, GRACE * SLICE_MS);
 }
 
 glex_ret_t glex_group_close(glex_group_t group)
 {
 	if (!group)
 		return GLEX_INVALID_PARAM;
-	if (group->near && !group->is_left && group->what == GLEXI_NOTHING)
-		glex_group_leave(group);
-	if (group->what == GLEXI_LEAVE)
-		glex_group_wait(group, -1);
+	leave(group);
 	if (group->fetched)
 		group->fetched->drop(group);
 	if (group->staged)
@@ -380,7 +391,7 @@ glex_ret_t glex_group_allgather(glex_group_t group, const void *data, void *all,
 	return ret == GLEX_SUCCESS ? gather(group, data, all, len) : ret;
 }
 
-/* Without a tree who has ended a collective is not needed for it any more. */
+/* Without a tree who has ended a collective is not needed for it any more, but for what is shown on his board. */
 glex_ret_t glex_group_leave(glex_group_t group)
 {
 	glex_ret_t ret = glexi_group_may_begin(group);
@@ -390,6 +401,7 @@ glex_ret_t glex_group_leave(glex_group_t group)
 	if (!group->direct)
 		return begin(group, GLEXI_LEAVE, NULL, 0);
 	group->what = GLEXI_LEAVE;
+	glexi_meet_part(group);
 	return GLEX_SUCCESS;
 }
 
@@ -540,7 +552,7 @@ EMU_TOGETHER glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t t
 {
 	if (!group->direct)
 		return glexi_gates_wait(group, timeout);
-	return group->what == GLEXI_LEAVE ? GLEX_SUCCESS : glexi_direct_wait(group, timeout);
+	return group->what == GLEXI_LEAVE ? glexi_meet_parted(group, timeout) : glexi_direct_wait(group, timeout);
 }
 
 /* Over, well or not: the next may begin. */
@@ -580,6 +592,16 @@ EMU_TOGETHER glex_ret_t glex_group_look(glex_group_t group, const uint64_t **wor
 
 	if (!word_p || !value_p)
 		return GLEX_INVALID_PARAM;
+	*word_p = NULL;
+	if (group && !group->is_broken && !group->is_longer && group->what != GLEXI_NOTHING) {
+		ret = glexi_meet_look(group, word_p, value_p);
+		if (ret == GLEX_SUCCESS)
+			return end(group, ret);
+		if (ret == GLEX_NO_MP && (group->tests + 1) % TESTS != 0) {
+			group->tests++;
+			return ret;
+		}
+	}
 	ret = glex_group_wait(group, 0);
 	*word_p = ret == GLEX_NO_MP && group->direct && !group->is_longer ? glexi_direct_word(group, value_p) : NULL;
 	return ret;

@@ -2,8 +2,8 @@
 /*
  * priv.h - a group, as its files see it.  A collective takes one of two ways:
  *
- *   tree.c, gates.c                along a tree, by requests that packets trigger
- *   direct.c, board.c, gather.c    no tree: members write into each other's boards, which are out of board_pool.c
+ *   tree.c, gates.c                       along a tree, by requests that packets trigger
+ *   direct.c, board.c, meet.c, gather.c   no tree: members write into each other's boards, which are out of board_pool.c
  *
  * long.c makes a broadcast of any length out of short ones and of what the members fetch, or, puts.c, of what
  * is passed down a tree; stage.c reductions, gathers to all and exchanges of any length out of barriers and what the members
@@ -27,7 +27,7 @@
 #define GLEXI_GROUP_EQ	    16u	 /* few */
 #define GLEXI_GROUP_UP_MPQ  64u
 #define GLEXI_GROUP_MPQ	    128u /* of `down`: a packet of a tree, or two notes of each other member; a third may be lost */
-#define GLEXI_BOARD	    4480u /* bytes that other members reach, */
+#define GLEXI_BOARD	    4544u /* bytes that other members reach, */
 #define GLEXI_BOARD_OF_FEW  2560u /* where there are GLEXI_FEW at most; 16 of them fill whole pages */
 #define GLEXI_FEW	    8u
 #define GLEXI_GROUP_WAIT_MS 10000
@@ -131,6 +131,17 @@ void *glexi_direct_operand(struct glex_group *group);
 void glexi_direct_by(struct glex_group *group, glex_group_combine_t function, void *arg);
 glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len);
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
+
+/*
+ * Where what comes of a collective is shown on member 0's board (meet.c).  look: GLEX_SUCCESS: as the wait; GLEX_NO_MP:
+ * it is not there, and *word_p and *value_p are as of glex_group_look; GLEX_NOT_IMPLEMENTED: the wait has more to do.
+ * part: begins to leave; parted: as the wait of that.  was_asked: somebody may write to the board yet.
+ */
+glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p);
+void glexi_meet_part(struct glex_group *group);
+glex_ret_t glexi_meet_parted(struct glex_group *group, int32_t timeout);
+bool glexi_meet_was_asked(const struct glex_group *group);
+
 /* As glex_group_look. */
 const uint64_t *glexi_direct_word(const struct glex_group *group, uint64_t *value_p);
 

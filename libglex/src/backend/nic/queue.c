@@ -34,6 +34,8 @@
 static __attribute__((noinline, cold)) void tell(struct nic_ep *nep, uint32_t op, int status, glex_ep_addr_t dst)
 {
 	glexi_count(&nep->host.by->tx_error, 1);
+	if (atomic_load_explicit(&nep->ep->is_quiet, memory_order_relaxed)) /* relaxed: nothing comes with it */
+		return;
 	glexi_error_once((uint64_t)status << 56 ^ dst.v,
 			 "%s from NIC %u endpoint %u to NIC %u endpoint %u came to nothing: status %d, %s%s",
 			 glex_error_req_opcode_str((enum glex_err_req_op)op), nep->port.port->nic_id,
