@@ -571,7 +571,7 @@ glex_ret_t glex_group_join(glex_group_t group, const struct glex_group_card *car
  * its last collective: before that the others would wait for it without end.  On a tree it
  * waits until the NIC has done this member's part of collectives that ended here before others began them; without one
  * member 0 of up to 16 waits until the others have ended what they have begun, and has ended here: they read it from this
- * member.  (If it is killed, that ends for them as a death does.)
+ * member.  If it is killed, that ends for them as a death does; if it gives the group up, it waits for a second at most.
  */
 glex_ret_t glex_group_close(glex_group_t group);
 

@@ -94,7 +94,7 @@ struct MPID_nem_glex_tree {
 int MPID_nem_glex_coll_own(struct MPID_nem_glex_op **op_p, enum MPID_nem_glex_coll_kind kind);
 void MPID_nem_glex_tree_add(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);
 
-/* As a communicator's call makes one: with a request, unless it blocks; then it is *here. */
+/* With a request of the communicator. */
 int MPID_nem_glex_op_request(MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
 			     struct MPID_nem_glex_op **op_p);
 
@@ -115,6 +115,7 @@ static inline void MPID_nem_glex_op_set(struct MPID_nem_glex_op *op, enum MPID_n
 	op->error = MPI_SUCCESS;
 }
 
+/* As a communicator's call makes one: with a request, unless it blocks; then it is *here. */
 static inline int MPID_nem_glex_op_new(struct MPID_nem_glex_op *here, MPIR_Comm *comm,
 				       enum MPID_nem_glex_coll_kind kind, MPIR_Request **req_p,
 				       struct MPID_nem_glex_op **op_p)
@@ -132,7 +133,7 @@ void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *pac
 int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *packed, MPI_Aint len);
 int MPID_nem_glex_coll_unpack(const void *packed, MPI_Aint len, void *buf, MPI_Aint count, MPI_Datatype type);
 
-/* *tree_p becomes NULL if the communicator has none, and so MPICH does it. */
+/* *tree_p becomes NULL if the communicator has none, and so MPICH does it.  find: where that is not known yet, or not well. */
 int MPID_nem_glex_tree_find(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p);
 
 static inline int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p)

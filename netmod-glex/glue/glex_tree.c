@@ -22,6 +22,8 @@
  */
 #include "glex_coll.h"
 
+#include <sched.h>
+
 #define MPID_NEM_GLEX_PROBES 16 /* ranks whose memory is tried before anything long is fetched from it */
 
 /* What a rank says of itself. */
@@ -39,7 +41,7 @@ struct MPID_nem_glex_build {
 
 /* ---- beginning and end ----------------------------------------------------- */
 
-/* A group whose NICs may have something to do for others yet: that must not keep MPI_Comm_free. */
+/* A group whose NICs may have something to do for others yet, or whose board they may look at: that must not keep MPI_Comm_free. */
 struct MPID_nem_glex_leaving {
 	struct MPID_nem_glex_leaving *next;
 	glex_group_t group;

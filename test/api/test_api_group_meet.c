@@ -119,6 +119,40 @@ START_TEST(leave__member_0_when_one_dies_that_has_not_looked__does_not_wait_for_
 }
 END_TEST
 
+/* As a late member, but that one gives the group up for itself when it has begun to leave. */
+static void leaving_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+	union glex_coll_data_loc unit;
+
+	if (c->me != 1) {
+		late_member(fd, arg);
+		return;
+	}
+	meet_all(fd, c);
+	sum(c->me, 0);
+	begin_sum(c->me, 1, &unit);
+	end_sum(1, &unit);
+	OK(glex_group_leave(group));
+	OK(glex_group_abandon(group));
+	close_group();
+}
+
+START_TEST(leave__one_that_has_parted_gives_up__counts_for_nobody_else)
+{
+	struct peer peer[MAX];
+
+	start(&direct_four, peer, leaving_member);
+	leave_early(peer);
+	meet(peer[LATE].fd);
+	OK(glex_group_wait(group, WAIT_MS));
+	close_group();
+	meet(peer[LATE + 1].fd);
+	peer_join(&peer[LATE]);
+	peer_join(&peer[LATE + 1]);
+}
+END_TEST
+
 /* Computes between beginning and looking. */
 static void slow_member(int fd, void *arg)
 {
@@ -270,6 +304,7 @@ int main(void)
 	own_job("group-meet");
 	tcase_add_test(tc, leave__member_0_when_one_has_not_looked__waits_for_that_one_alone);
 	tcase_add_test(tc, leave__member_0_when_one_dies_that_has_not_looked__does_not_wait_for_it);
+	tcase_add_test(tc, leave__one_that_has_parted_gives_up__counts_for_nobody_else);
 	tcase_add_test(tc, close__member_0_while_one_computes__that_one_has_the_result);
 	tcase_add_test(tc, fail__member_0_after_a_collective__others_have_the_result);
 	tcase_add_loop_test(tc, meet__some_have_threads__all_have_what_comes_of_it, 0,

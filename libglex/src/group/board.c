@@ -110,7 +110,7 @@ EMU_TOGETHER void glexi_board_expect(struct glexi_direct *direct)
 	direct->missed = mine_of(direct, 0)->stamp;
 }
 
-/* One line of each, but of this one. */
+/* As below, where each has one line, and by less: all are there, most of the time. */
 EMU_TOGETHER static bool has_lines(const struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
@@ -306,14 +306,20 @@ EMU_TOGETHER bool glexi_board_store(struct glex_group *group)
 	return store(group, place_of(group, host_of(group)), at, direct->mine->data + left, LINE - left);
 }
 
+/* Line i of `mine`, to that offset. */
+EMU_TOGETHER static glex_ret_t send_line(struct glex_group *group, uint32_t other, uint32_t offset, uint32_t i)
+{
+	uint32_t left = DATA - glexi_words_of(group->direct, i);
+	const unsigned char *data = (const unsigned char *)mine_of(group->direct, i) + left;
+
+	if (store(group, other, offset + left, data, LINE - left))
+		return GLEX_SUCCESS;
+	return put(group, other, offset + left, data, LINE - left, 0);
+}
+
 glex_ret_t glexi_board_put_line(struct glex_group *group, uint32_t other, uint32_t offset)
 {
-	const struct glexi_direct *direct = group->direct;
-	uint32_t left = DATA - glexi_words_of(direct, 0);
-
-	if (store(group, other, offset + left, direct->mine->data + left, LINE - left))
-		return GLEX_SUCCESS;
-	return put(group, other, offset + left, direct->mine->data + left, LINE - left, 0);
+	return send_line(group, other, offset, 0);
 }
 
 /* What is shown to others need not be sent to them. */
@@ -327,23 +333,18 @@ static bool is_sent(const struct glex_group *group, uint32_t other, enum kind ki
 EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t first, uint32_t end, enum kind kind)
 {
 	struct glexi_direct *direct = group->direct;
-	const unsigned char *data;
-	uint32_t left, at, other;
+	uint32_t at, other;
 	glex_ret_t ret;
 
 	ret = first == end ? GLEX_SUCCESS : find_room(group, first, kind); /* who is alone needs none */
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	for (; direct->at < direct->lines; direct->at++, direct->to = 0) {
-		left = DATA - glexi_words_of(direct, direct->at);
-		at = offset_of(index_of(direct, kind, slot_of(group), direct->at)) + left;
+		at = offset_of(index_of(direct, kind, slot_of(group), direct->at));
 		for (; first + direct->to < end; direct->to++) {
-			data = (const unsigned char *)mine_of(direct, direct->at) + left;
 			/* first to who comes behind: he is the next to send, as often as not */
 			other = first + (direct->to + group->me) % (end - first);
-			if (!is_sent(group, other, kind) || store(group, other, at, data, LINE - left))
-				continue;
-			ret = put(group, other, at, data, LINE - left, 0);
+			ret = is_sent(group, other, kind) ? send_line(group, other, at, direct->at) : GLEX_SUCCESS;
 			if (ret != GLEX_SUCCESS)
 				return ret;
 		}

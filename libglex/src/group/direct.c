@@ -267,7 +267,7 @@ EMU_TOGETHER static glex_ret_t do_add(struct glex_group *group)
 	struct glexi_direct *direct = group->direct;
 	uint64_t one = glexi_direct_one(direct), old;
 	uint32_t at = (uint32_t)offsetof(struct glexi_board, arrived) + 8 * direct->level;
-	glex_ret_t ret = direct->is_shown ? glexi_meet_begin(group) : GLEX_SUCCESS;
+	glex_ret_t ret = direct->is_shown ? glexi_meet_say_blind(group) : GLEX_SUCCESS;
 
 	if (ret == GLEX_SUCCESS)
 		ret = glexi_board_add(group, host_of(group), at, one, &old);

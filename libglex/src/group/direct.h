@@ -102,15 +102,16 @@ struct glexi_direct {
 	struct glex_put_way *way;     /* to the board where the team meets, or the other one of two; NULL: none */
 	uint32_t team, teams;	      /* members of one; how many */
 	uint32_t room;		      /* lines of the ring */
-	uint32_t skip;		  /* of these what was begun has left free, to lie in one piece: those before `from` */
-	uint64_t seq;		  /* the last line of what was begun */
-	uint64_t from, up_to;	  /* what that takes of the ring, its laps counted */
-	uint32_t first, result;	  /* where its first line is, and the first of results */
-	uint64_t total[LEVELS];	  /* what `arrived` comes to when everybody is there */
-	uint64_t lag;		  /* up to where all have ended, as is known here */
-	uint64_t shown_to;	  /* up to where that goes which was shown last; 0: nothing was */
-	bool is_blind, was_asked; /* this one has said so; member 0 has asked somebody who had not parted, */
-	int64_t parts_ms;	  /* which it waits for since then; 0: it does not */
+	uint32_t skip;		   /* of these what was begun has left free, to lie in one piece: those before `from` */
+	uint64_t seq;		   /* the last line of what was begun */
+	uint64_t from, up_to;	   /* what that takes of the ring, its laps counted */
+	uint32_t first, result;	   /* where its first line is, and the first of results */
+	uint64_t total[LEVELS];	   /* what `arrived` comes to when everybody is there */
+	uint64_t lag;		   /* up to where all have ended, as is known here */
+	uint64_t shown_to;	   /* up to where that goes which was shown last; 0: nothing was */
+	bool is_blind, has_parted; /* this one has said so */
+	bool was_asked;		   /* by member 0: somebody who had not parted, */
+	uint64_t parts_ms;	   /* which it waits for since then; 0: it does not */
 	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
 	bool some_asleep;
 	uint32_t quiet; /* how many have ended since somebody has been heard of who sleeps, up to a limit */
@@ -260,12 +261,13 @@ void glexi_direct_deliver(struct glex_group *group, const struct line *line);
 void glexi_direct_finish(struct glex_group *group);
 
 /*
- * Of what is shown: meet.c.  begin: before this member arrives, however it does; GLEX_NO_MP: not now.  arrive: does so, and true: now
- * it waits.  find_blind, show: the last one's, of what is in `mine`.  expect, take: as of boards.
+ * Of what is shown: meet.c.  arrive: sends and adds, and true: now this member waits.  say_blind: else, before he adds himself,
+ * if he cannot look; GLEX_NO_MP: not now.  find_blind, show: the last one's, of what is in `mine`.  expect: it is waited
+ * for; where it lies until the next call of the library, NULL: nowhere to look at.  take: as of boards.
  */
-glex_ret_t glexi_meet_begin(struct glex_group *group);
 bool glexi_meet_arrive(struct glex_group *group, glex_ret_t *ret_p);
-void glexi_meet_expect(struct glex_group *group);
+glex_ret_t glexi_meet_say_blind(struct glex_group *group);
+const struct line *glexi_meet_expect(struct glex_group *group);
 glex_ret_t glexi_meet_find_blind(struct glex_group *group, uint64_t *blind);
 glex_ret_t glexi_meet_show(struct glex_group *group);
 glex_ret_t glexi_meet_take(struct glex_group *group);

@@ -527,18 +527,24 @@ bool glexi_group_hear(struct glex_group *group)
 	return ret == GLEX_NO_MP;
 }
 
+uint64_t glexi_group_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 /* How it stands after a wait of so many milliseconds for nothing. */
 EMU_TOGETHER static glex_ret_t still_well(struct glex_group *group, int32_t slice)
 {
-	struct timespec now;
 	uint64_t now_ms;
 
 	if (!slice && ++group->tests % TESTS != 0)
 		return GLEX_NO_MP;
 	if (!glexi_group_hear(group))
 		return tell_broken(group);
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	now_ms = glexi_group_now_ms();
 	if (!group->looked_ms)
 		group->looked_ms = now_ms - (uint64_t)slice;
 	if (now_ms - group->looked_ms < SLICE_MS * 3 / 4)

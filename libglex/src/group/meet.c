@@ -48,24 +48,24 @@ static uint64_t others_of(const struct glex_group *group)
 	return (bit_of(group->n) - 1) & ~bit_of(0);
 }
 
-/* ---- arriving ------------------------------------------------------------------- */
-
-EMU_TOGETHER void glexi_meet_expect(struct glex_group *group)
+EMU_TOGETHER const struct line *glexi_meet_expect(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	const struct line *line = look_at(group, SHOWN, LINE);
 
 	direct->missing = line ? &line->stamp : NULL;
 	direct->missed = direct->mine->stamp;
+	return line;
 }
 
-EMU_TOGETHER glex_ret_t glexi_meet_begin(struct glex_group *group)
+/* ---- arriving ------------------------------------------------------------------- */
+
+glex_ret_t glexi_meet_say_blind(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	uint64_t old;
 	glex_ret_t ret;
 
-	direct->looks = !direct->is_blind && look_at(group, SHOWN, LINE);
 	if (direct->looks || direct->is_blind)
 		return GLEX_SUCCESS;
 	ret = glexi_board_add(group, 0, (uint32_t)offsetof(struct glexi_board, blind), bit_of(group->me), &old);
@@ -155,14 +155,12 @@ static glex_ret_t fetch_shown(struct glex_group *group, struct line *room)
 
 EMU_TOGETHER glex_ret_t glexi_meet_take(struct glex_group *group)
 {
-	struct glexi_direct *direct = group->direct;
-	const struct line *line = look_at(group, SHOWN, LINE);
+	const struct glexi_direct *direct = group->direct;
+	const struct line *line = glexi_meet_expect(group);
 	struct line room;
 	glex_ret_t ret;
 	uint64_t is;
 
-	direct->missing = line ? &line->stamp : NULL;
-	direct->missed = direct->mine->stamp;
 	if (!line) {
 		ret = fetch_shown(group, &room);
 		if (ret != GLEX_SUCCESS)
@@ -183,7 +181,7 @@ EMU_TOGETHER glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t
 	const struct line *line;
 	uint64_t is;
 
-	if (!direct || !direct->looks || direct->stage != TAKE || !(line = look_at(group, SHOWN, LINE)))
+	if (!direct || !direct->looks || direct->stage != TAKE || !(line = glexi_meet_expect(group)))
 		return GLEX_NOT_IMPLEMENTED;
 	is = __atomic_load_n(&line->stamp, __ATOMIC_ACQUIRE); /* relaxed: stronger, as above */
 	*value_p = direct->missed;
@@ -192,7 +190,7 @@ EMU_TOGETHER glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t
 		glexi_direct_finish(group);
 		return GLEX_SUCCESS;
 	}
-	*word_p = direct->missing = &line->stamp;
+	*word_p = direct->missing;
 	return (is ^ direct->missed) >> 24 ? GLEX_NO_MP : GLEX_NOT_IMPLEMENTED;
 }
 
@@ -201,22 +199,15 @@ EMU_TOGETHER glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t
 void glexi_meet_part(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
+	uint32_t at = (uint32_t)offsetof(struct glexi_board, parted);
 	uint64_t old;
 
 	if (!direct->shown_to)
 		return;
 	glex_quiet_ep(group->down); /* some have gone, perhaps */
-	/* If there is no room for it, this one will be asked. */
-	if (group->me && !direct->is_blind)
-		glexi_board_add(group, 0, (uint32_t)offsetof(struct glexi_board, parted), bit_of(group->me), &old);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	/* Once: it is an addition.  If there is no room for it, this one will be asked. */
+	if (group->me && !direct->is_blind && !direct->has_parted)
+		direct->has_parted = glexi_board_add(group, 0, at, bit_of(group->me), &old) == GLEX_SUCCESS;
 }
 
 /* Whether all whose bits are in `late` have ended what was shown last.  Who has gone meanwhile has, or never will. */
@@ -242,16 +233,17 @@ static bool have_ended(struct glex_group *group, uint64_t late)
 static bool may_leave(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t late,
-		blind = __atomic_load_n(&direct->board->blind, __ATOMIC_RELAXED); /* relaxed: of all that was shown */
-
+	/* relaxed: they had said so before they arrived */
+	uint64_t blind = __atomic_load_n(&direct->board->blind, __ATOMIC_RELAXED);
 	/* relaxed: stronger, pairs with glexi_meet_part */
-	late = others_of(group) & ~(blind | __atomic_load_n(&direct->board->parted, __ATOMIC_ACQUIRE));
+	uint64_t parted = __atomic_load_n(&direct->board->parted, __ATOMIC_ACQUIRE);
+	uint64_t late = others_of(group) & ~(blind | parted);
+
 	if (!late)
 		return true;
 	if (!direct->parts_ms)
-		direct->parts_ms = now_ms();
-	return now_ms() - direct->parts_ms >= PART_MS && have_ended(group, late);
+		direct->parts_ms = glexi_group_now_ms();
+	return glexi_group_now_ms() - direct->parts_ms >= PART_MS && have_ended(group, late);
 }
 
 glex_ret_t glexi_meet_parted(struct glex_group *group, int32_t timeout)

@@ -155,6 +155,9 @@ glex_ret_t glexi_group_cross(struct glex_group *group, const void *data, void *a
 glex_ret_t glexi_group_may_begin(const struct glex_group *group);
 glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout);
 
+/* Of a clock that is cheap to ask. */
+uint64_t glexi_group_now_ms(void);
+
 /* What was said between collectives.  False: that the group is broken. */
 bool glexi_group_hear(struct glex_group *group);
 
