@@ -104,10 +104,13 @@ EMU_TOGETHER glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind
 	return GLEX_SUCCESS;
 }
 
-EMU_TOGETHER void glexi_board_expect(struct glexi_direct *direct)
+EMU_TOGETHER const struct line *glexi_board_expect(struct glexi_direct *direct)
 {
-	direct->missing = &line_of(direct, RESULT, 0, 0)->stamp;
-	direct->missed = mine_of(direct, 0)->stamp;
+	const struct line *line = line_of(direct, RESULT, 0, 0);
+
+	direct->missing = &line->stamp;
+	direct->missed = direct->mine->stamp;
+	return line;
 }
 
 /* As below, where each has one line, and by less: all are there, most of the time. */

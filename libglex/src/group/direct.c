@@ -666,8 +666,7 @@ static bool is_shown(const struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
 
-	return is_all(group) && !direct->exchange && direct->teams == 1 && direct->lines == 1 &&
-	       group->what != GLEXI_GATHER;
+	return direct->is_line && is_all(group) && direct->teams == 1;
 }
 
 static void expect(struct glex_group *group)
@@ -680,7 +679,7 @@ static void expect(struct glex_group *group)
 
 /*
  * Of a collective of all, who begins does not look for what others send: mostly it is not there, or he takes the line
- * from them while they write; the wait looks for it anyway.
+ * from them while they write; the wait looks for it anyway.  Nor of one line: glexi_meet_look takes that by less.
  */
 EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len)
 {
@@ -697,6 +696,7 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 	direct->to = direct->at = 0;
 	prepare(group, data, len);
 	direct->steps = steps_of(group);
+	direct->is_line = direct->lines == 1 && waits_for_result(group);
 	direct->is_shown = is_shown(group);
 	direct->looks = false;
 	if (is_all(group) && !direct->exchange)
@@ -704,7 +704,7 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 	ret = GLEX_SUCCESS;
 	if (!direct->is_shown || !glexi_meet_arrive(group, &ret)) {
 		if (ret == GLEX_SUCCESS)
-			ret = advance(group, !is_all(group));
+			ret = advance(group, !is_all(group) && !direct->is_line);
 		if (direct->stage == TAKE && !direct->missing && waits_for_result(group))
 			expect(group);
 	}

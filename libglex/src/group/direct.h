@@ -122,7 +122,8 @@ struct glexi_direct {
 	glex_ret_t failed;
 	bool all, exchange, has_asked, is_held; /* all take part in all of it; is_held: for want of room */
 	bool has_said;				/* that this one is asleep */
-	bool is_shown, looks;			/* what comes of it; and this one looks there */
+	bool is_line;				/* what comes of it: one alone is waited for; */
+	bool is_shown, looks;			/* it is shown; and this one looks there */
 	uint64_t blind;				/* if it is shown: who the last one sends it to besides */
 	uint32_t what;				/* what all begin alike */
 	uint32_t to, at;			/* where the next one goes, which line */
@@ -214,7 +215,8 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * for all lines'.  pack: data into `mine`.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
  * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
- * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain.
+ * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain; where it
+ * is to be, the first line of it.
  * send: what is in `mine` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.
@@ -235,7 +237,7 @@ void glexi_board_keep(struct glex_group *group);
 const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room);
 void glexi_board_pack(struct glex_group *group, const void *data);
 glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot);
-void glexi_board_expect(struct glexi_direct *direct);
+const struct line *glexi_board_expect(struct glexi_direct *direct);
 bool glexi_board_store(struct glex_group *group);
 glex_ret_t glexi_board_put_line(struct glex_group *group, uint32_t other, uint32_t offset);
 glex_ret_t glexi_board_fetch(struct glex_group *group, uint32_t other, uint32_t offset, void *to, uint32_t len);

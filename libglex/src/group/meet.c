@@ -175,13 +175,21 @@ EMU_TOGETHER glex_ret_t glexi_meet_take(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
+/* Also of a line that is sent to this one: what ends with one line ends here, mostly. */
 EMU_TOGETHER glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
 {
 	struct glexi_direct *direct = group->direct;
 	const struct line *line;
 	uint64_t is;
 
-	if (!direct || !direct->looks || direct->stage != TAKE || !(line = glexi_meet_expect(group)))
+	if (!direct || group->what == GLEXI_LEAVE)
+		return GLEX_NOT_IMPLEMENTED;
+	if (direct->stage == OVER)
+		return GLEX_SUCCESS;
+	if (direct->stage != TAKE || !direct->is_line)
+		return GLEX_NOT_IMPLEMENTED;
+	line = direct->looks ? glexi_meet_expect(group) : glexi_board_expect(direct);
+	if (!line)
 		return GLEX_NOT_IMPLEMENTED;
 	is = __atomic_load_n(&line->stamp, __ATOMIC_ACQUIRE); /* relaxed: stronger, as above */
 	*value_p = direct->missed;
