@@ -10,9 +10,9 @@ if (!exists("tsv")) tsv = "collectives.tsv"
 if (!exists("picture")) picture = "collectives.svg"
 
 if (picture[strlen(picture) - 3:] eq ".svg") {
-	set terminal svg size 1440,720 font "sans,12" background "white"
+	set terminal svg size 1440,1080 font "sans,12" background "white"
 } else {
-	set terminal pngcairo size 1440,720 font "sans,10" background "white"
+	set terminal pngcairo size 1440,1080 font "sans,10" background "white"
 }
 set output picture
 
@@ -35,13 +35,15 @@ set key top left Left reverse samplen 2 spacing 1.1 font ",10"
 rows(condition) = "< awk -F '\t' '" . condition . " { print $7, $10, $8 }' '" . tsv . "' | sort -n"
 of(sweep, test, way, degree) = rows("$1 == \"" . sweep . "\" && $3 == \"" . test . "\" && $4 == \"" . way . \
 	"\" && $6 == " . degree)
+hidden(way, degree) = "< awk -F '\t' '$1 == \"overlap\" && $4 == \"" . way . "\" && $6 == " . degree . \
+	" { print $7, $16 }' '" . tsv . "' | sort -n"
 # For each number of nodes the tree that suits best.
 best(sweeps, way) = "< awk -F '\t' '$1 ~ /^(" . sweeps . ")$/ && $4 == \"" . way . \
 	"\" { if (!($7 in us) || $10 < us[$7]) { us[$7] = $10; of[$7] = $8 } } " . \
 	"END { for (n in us) print n, us[n], of[n] }' '" . tsv . "' | sort -n"
 noise(way) = "< awk -F '\t' '$1 ~ /^noise/ && $4 == \"" . way . "\" { print n++, $10, substr($1, 6) * 100 }' '" . tsv . "'"
 
-set multiplot layout 2,4 margins 0.04,0.99,0.085,0.93 spacing 0.04,0.14
+set multiplot layout 3,3 margins 0.04,0.99,0.055,0.955 spacing 0.045,0.095
 set title "allreduce by NICs, k-ary trees (th2), us"
 plot for [k in "2 4 8 16 32"] of("kary", "allreduce", "nic", k) with linespoints ls (int(log(k) / log(2) + 0.5)) title "degree ".k
 set title "allreduce by NICs, k-nomial trees (th2), us"
@@ -60,6 +62,11 @@ do for [size in "64K 1M"] {
 		for [k in "1 2 4 8"] of("long".size, "bcast", "nic", k) with linespoints ls (1 + int(log(k) / log(2) + 0.5)) title \
 			(k eq "1" ? "by NICs (dashed: by hosts), a chain" : "degree ".k)
 }
+set yrange [0:160] # as before
+set title "share of an allreduce that computing hides (th2), %"
+plot for [k in "2 4 8 16"] hidden("host", k) with linespoints ls (10 + int(log(k) / log(2) + 0.5)) notitle, \
+	for [k in "2 4 8 16"] hidden("nic", k) with linespoints ls int(log(k) / log(2) + 0.5) title \
+		(k eq "2" ? "by NICs (dashed: by hosts), degree 2" : "degree ".k)
 set yrange [0:*]
 set title "allreduce over processes, 16 a node (aries), us"
 set xrange [32:1100000]

@@ -22,18 +22,20 @@ struct collsim_case {
 	enum collsim_way way;
 	enum glex_group_shape shape;
 	uint32_t degree, nodes, processes, root, units, bytes, iterations;
-	double skew_ns; /* nodes begin the first at different times, up to so much apart */
-	bool broken;	/* somebody gives what nobody expects, to try the verification */
+	double skew_ns;	   /* nodes begin the first at different times, up to so much apart */
+	double compute_ns; /* of each node, from when it has begun until it looks what has come */
+	bool broken;	   /* somebody gives what nobody expects, to try the verification */
 	struct sim_params params;
 };
 
 struct collsim_result {
 	double mean_us, min_us, max_us; /* from the last that began to the last that ended */
+	double overlap;			/* of the mean, how much is hidden where all compute for as long, in per cent */
 	uint32_t depth;			/* of the tree */
 	struct sim_counts counts;	/* of all iterations */
 };
 
-/* NULL: done, and every result was right; else what went wrong. */
+/* NULL: done, and every result was right; else what went wrong.  All of the result but its overlap. */
 const char *collsim_run(const struct collsim_case *c, struct collsim_result *result);
 
 /* False: no such tree. */
@@ -62,7 +64,7 @@ struct collsim_options {
 	struct collsim_list degrees, nodes;
 	struct sim_machine machine;
 	struct collsim_case base; /* what all measurements have in common */
-	bool tsv, list_times;
+	bool overlap, tsv, list_times;
 };
 
 extern const char *const collsim_test_name[], *const collsim_way_name[], *const collsim_shape_name[];

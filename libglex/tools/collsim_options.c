@@ -28,7 +28,7 @@ const char *const collsim_test_name[] = {"barrier", "allreduce", "bcast", NULL};
 const char *const collsim_way_name[] = {"nic", "host", NULL};
 const char *const collsim_shape_name[] = {"kary", "knomial", NULL};
 
-enum { OPT_SKEW = 256, OPT_NOISE, OPT_SEED, OPT_TSV, OPT_TIMES, OPT_BREAK };
+enum { OPT_SKEW = 256, OPT_NOISE, OPT_OVERLAP, OPT_SEED, OPT_TSV, OPT_TIMES, OPT_BREAK };
 
 static const struct argp_option options[] = {
 	{"test", 't', "LIST", 0, "Of barrier, allreduce, bcast (allreduce)", 0},
@@ -47,6 +47,8 @@ static const struct argp_option options[] = {
 	{"iterations", 'i', "N", 0, "Collectives of each row, one after the other (1)", 0},
 	{"skew", OPT_SKEW, "NS", 0, "Nodes begin so much apart at most (0)", 0},
 	{"noise", OPT_NOISE, "SHARE,NS", 0, "That share of a CPU's doings is late, by NS on average (none)", 0},
+	{"overlap", OPT_OVERLAP, 0, 0,
+	 "How much is hidden if each node computes, for as long, before it looks what has come", 0},
 	{"seed", OPT_SEED, "N", 0, "Of skew, noise, data, and the order of what is simultaneous (1)", 0},
 	{"tsv", OPT_TSV, 0, 0, "Values separated by tabs, under their names, and nothing else", 0},
 	{"times", OPT_TIMES, 0, 0, "List the times of the machine, and where they are from", 0},
@@ -319,6 +321,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NOISE:
 		parse_noise(state, arg, &base->params);
+		return 0;
+	case OPT_OVERLAP:
+		opt->overlap = true;
 		return 0;
 	case OPT_SEED:
 		parse_number(state, "seed", arg, 0, UINT32_MAX, &seed);

@@ -9,7 +9,7 @@
  *
  * A collective begins on all nodes once the one before has ended on all, at the
  * same time or up to skew_ns apart, and lasts from the last that begins to the last
- * that ends.  Where a node has several processes, they meet in its memory before
+ * that ends.  Who is to compute does so as soon as he has begun, and looks for packets after that.  Where a node has several processes, they meet in its memory before
  * and after, in as many steps as a binary tree of them has.
  *
  * A broadcast of more than a packet is passed down the tree in parts (puts.c), by the
@@ -274,6 +274,7 @@ static void nic_begin(void *arg, uint32_t node)
 	default:
 		ret = glex_group_barrier(group);
 	}
+	sim_busy(run->sim, node, c->compute_ns);
 	if (ret != GLEX_SUCCESS)
 		fail(run, "a group did not begin a collective");
 	else if (run->member[node].waiting || (c->test == COLLSIM_BCAST && !is_long(c) && node == c->root))
@@ -469,6 +470,7 @@ static void host_begin(void *arg, uint32_t node)
 		pass_down(run, node, run->bytes, c->bytes);
 	else if (node == c->root) /* one hop more, as by the NICs */
 		send_to(run, node, 0, &run->bytes[(size_t)node * c->bytes], c->bytes);
+	sim_busy(run->sim, node, c->compute_ns);
 	for (; run->member[node].waiting; run->member[node].waiting--)
 		receive(run, node);
 }

@@ -33,11 +33,13 @@ static void print_head(const struct collsim_options *opt)
 	if (opt->tsv)
 		printf("machine\ttest\tway\tshape\tdegree\tnodes\tprocesses\tdepth\tus\tmin_us\tmax_"
 		       "us\tpackets\trequests\t"
-		       "events\n");
+		       "events");
 	else
-		printf("%s: %s\n%-10s %-4s %-8s %6s %8s %9s %5s %9s %9s %9s %9s\n", opt->machine.name,
-		       opt->machine.what, "test", "way", "shape", "degree", "nodes", "processes", "depth", "us", "min",
-		       "max", "packets");
+		printf("%s: %s\n%-10s %-4s %-8s %6s %8s %9s %5s %9s %9s %9s %9s", opt->machine.name, opt->machine.what,
+		       "test", "way", "shape", "degree", "nodes", "processes", "depth", "us", "min", "max", "packets");
+	if (opt->overlap)
+		fputs(opt->tsv ? "\toverlap" : " overlap %", stdout);
+	putchar('\n');
 }
 
 static void print_row(const struct collsim_options *opt, const struct collsim_case *c, const struct collsim_result *r)
@@ -45,15 +47,18 @@ static void print_row(const struct collsim_options *opt, const struct collsim_ca
 	unsigned long long processes = (unsigned long long)c->nodes * c->processes;
 
 	if (opt->tsv)
-		printf("%s\t%s\t%s\t%s\t%u\t%u\t%llu\t%u\t%.3f\t%.3f\t%.3f\t%llu\t%llu\t%llu\n", opt->machine.name,
+		printf("%s\t%s\t%s\t%s\t%u\t%u\t%llu\t%u\t%.3f\t%.3f\t%.3f\t%llu\t%llu\t%llu", opt->machine.name,
 		       collsim_test_name[c->test], collsim_way_name[c->way], collsim_shape_name[c->shape], c->degree,
 		       c->nodes, processes, r->depth, r->mean_us, r->min_us, r->max_us,
 		       (unsigned long long)r->counts.packets, (unsigned long long)r->counts.requests,
 		       (unsigned long long)r->counts.events);
 	else
-		printf("%-10s %-4s %-8s %6u %8u %9llu %5u %9.3f %9.3f %9.3f %9llu\n", collsim_test_name[c->test],
+		printf("%-10s %-4s %-8s %6u %8u %9llu %5u %9.3f %9.3f %9.3f %9llu", collsim_test_name[c->test],
 		       collsim_way_name[c->way], collsim_shape_name[c->shape], c->degree, c->nodes, processes, r->depth,
 		       r->mean_us, r->min_us, r->max_us, (unsigned long long)r->counts.packets);
+	if (opt->overlap)
+		printf(opt->tsv ? "\t%.1f" : " %9.1f", r->overlap);
+	putchar('\n');
 	fflush(stdout);
 }
 
@@ -68,6 +73,23 @@ static void clear_progress(void)
 {
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
+}
+
+/* With its overlap, if that is asked for: all nodes compute for as long as it takes without. */
+static const char *measure(const struct collsim_options *opt, const struct collsim_case *c, struct collsim_result *r)
+{
+	const char *wrong = collsim_run(c, r);
+	struct collsim_case computing = *c;
+	struct collsim_result with;
+	double share;
+
+	if (wrong || !opt->overlap)
+		return wrong;
+	computing.compute_ns = 1000 * r->mean_us;
+	wrong = collsim_run(&computing, &with);
+	share = r->mean_us > 0 ? 2 - with.mean_us / r->mean_us : 0;
+	r->overlap = 100 * (share < 0 ? 0 : share);
+	return wrong;
 }
 
 /* All numbers of nodes, both ways.  False: something failed. */
@@ -90,7 +112,7 @@ static bool run_tree(const struct collsim_options *opt, struct collsim_case *c, 
 				continue;
 			c->way = (enum collsim_way)way;
 			progress(c);
-			wrong = collsim_run(c, &result);
+			wrong = measure(opt, c, &result);
 			clear_progress();
 			if (wrong) {
 				fprintf(stderr, "glex_collsim: %s, %s, %s tree of degree %u, %u nodes: %s\n",

@@ -40,6 +40,16 @@ result $? "another seed: other figures"
 awk -F '\t' 'NF != 14 { exit 1 } END { exit NR != 3 }' "$work/out"
 result $? "tab-separated values: a name for each column"
 
+# What is hidden is what NICs do: a node posts and takes, and by the NICs that is all.  Columns: 3 way, 5 degree, 6 nodes, 15 overlap.
+run --tsv --overlap -k 2,16 -n 16,1K &&
+	awk -F '\t' 'NF != 15 { exit 1 }
+		NR > 1 { hidden[$3, $5, $6] = $15 }
+		END { exit !(NR == 9 && hidden["nic", 2, 1024] > 95 && hidden["nic", 2, 16] > hidden["nic", 16, 16] &&
+			hidden["nic", 16, 1024] > 85 && hidden["host", 2, 1024] < 50) }' "$work/out"
+result $? "what is computed meanwhile hides what the NICs do, and little of what the hosts do"
+run --tsv --overlap -P to_nic=0,post=0,more=0,poll=0 -w nic -k 16 -n 1K && awk -F '\t' 'NR == 2 { exit $15 != "100.0" }' "$work/out"
+result $? "all of it, if processors have nothing to do"
+
 run -P post=1.5,router=7 --times && grep -q '^router *7.0 ns' "$work/out" && grep -q 'as given' "$work/out"
 result $? "times can be set, and listed"
 run -m aries -n 750 -k 32 -w nic --tsv && awk -F '\t' 'NR == 2 { exit !($7 == 12000 && $9 < 10) }' "$work/out"
