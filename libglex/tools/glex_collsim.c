@@ -8,6 +8,7 @@
  */
 #include "collsim.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -81,15 +82,17 @@ static const char *measure(const struct collsim_options *opt, const struct colls
 	const char *wrong = collsim_run(c, r);
 	struct collsim_case computing = *c;
 	struct collsim_result with;
-	double share;
 
 	if (wrong || !opt->overlap)
 		return wrong;
 	computing.compute_ns = 1000 * r->mean_us;
 	wrong = collsim_run(&computing, &with);
-	share = r->mean_us > 0 ? 2 - with.mean_us / r->mean_us : 0;
-	r->overlap = 100 * (share < 0 ? 0 : share);
-	return wrong;
+	if (wrong)
+		return wrong;
+	r->overlap = r->mean_us > 0 ? 100 * (2 - with.mean_us / r->mean_us) : NAN; /* there is nothing to hide */
+	if (r->overlap < 0)
+		r->overlap = 0;
+	return NULL;
 }
 
 /* All numbers of nodes, both ways.  False: something failed. */

@@ -50,6 +50,9 @@ result $? "what is computed meanwhile hides what the NICs do, and little of what
 run --tsv --overlap -P to_nic=0,post=0,more=0,poll=0 -w nic -k 16 -n 1K && awk -F '\t' 'NR == 2 { exit $15 != "100.0" }' "$work/out"
 result $? "all of it, if processors have nothing to do"
 
+run --tsv --overlap -w host -n 1 && awk -F '\t' 'NR == 2 { exit $15 !~ /nan/ }' "$work/out"
+result $? "a node alone has nothing to hide"
+
 run -P post=1.5,router=7 --times && grep -q '^router *7.0 ns' "$work/out" && grep -q 'as given' "$work/out"
 result $? "times can be set, and listed"
 run -m aries -n 750 -k 32 -w nic --tsv && awk -F '\t' 'NR == 2 { exit !($7 == 12000 && $9 < 10) }' "$work/out"
