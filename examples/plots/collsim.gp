@@ -35,7 +35,7 @@ set key top left Left reverse samplen 2 spacing 1.1 font ",10"
 rows(condition) = "< awk -F '\t' '" . condition . " { print $7, $10, $8 }' '" . tsv . "' | sort -n"
 of(sweep, test, way, degree) = rows("$1 == \"" . sweep . "\" && $3 == \"" . test . "\" && $4 == \"" . way . \
 	"\" && $6 == " . degree)
-hidden(way, degree) = "< awk -F '\t' '$1 == \"overlap\" && $4 == \"" . way . "\" && $6 == " . degree . \
+hidden(way, degree) = "< awk -F '\t' '$1 == \"kary\" && $4 == \"" . way . "\" && $6 == " . degree . \
 	" { print $7, $16 }' '" . tsv . "' | sort -n"
 # For each number of nodes the tree that suits best.
 best(sweeps, way) = "< awk -F '\t' '$1 ~ /^(" . sweeps . ")$/ && $4 == \"" . way . \

@@ -9,8 +9,9 @@
  *
  * A collective begins on all nodes once the one before has ended on all, at the
  * same time or up to skew_ns apart, and lasts from the last that begins to the last
- * that ends.  Who is to compute does so as soon as he has begun, and looks for packets after that.  Where a node has several processes, they meet in its memory before
- * and after, in as many steps as a binary tree of them has.
+ * that ends.  Who is to compute does so as soon as he has begun, and looks for packets
+ * after that.  Where a node has several processes, they meet in its memory before and
+ * after, in as many steps as a binary tree of them has.
  *
  * A broadcast of more than a packet is passed down the tree in parts (puts.c), by the
  * host's way in the same: whoever has received one whole posts it again for each child.

@@ -455,10 +455,10 @@ static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
 }
 
 /*
- * Until it is over; who has an operation has looked for it a while (MPID_nem_glex_tree_look).  Where ranks outnumber processors, whoever has nothing to do gives way at once, and looks at a word
- * alone between two turns: the others have to come to their calls.  An error of MPICH's progress engine is somebody
- * else's, and is returned when it is over: a collective that one rank gives up is one that the others wait for.
- * Deaths, and the end of glexd, end it.
+ * Until it is over; who has an operation has looked for it a while (MPID_nem_glex_tree_look).  Where ranks outnumber
+ * processors, whoever has nothing to do gives way at once, and looks at a word alone between two turns: the others have
+ * to come to their calls.  An error of MPICH's progress engine is somebody else's, and is returned when it is over: a
+ * collective that one rank gives up is one that the others wait for.  Deaths, and the end of glexd, end it.
  */
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
 						MPIR_Request *req)

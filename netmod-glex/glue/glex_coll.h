@@ -133,7 +133,10 @@ void MPID_nem_glex_op_set_packed(struct MPID_nem_glex_op *op, unsigned char *pac
 int MPID_nem_glex_coll_pack(const void *buf, MPI_Aint count, MPI_Datatype type, void *packed, MPI_Aint len);
 int MPID_nem_glex_coll_unpack(const void *packed, MPI_Aint len, void *buf, MPI_Aint count, MPI_Datatype type);
 
-/* *tree_p becomes NULL if the communicator has none, and so MPICH does it.  find: where that is not known yet, or not well. */
+/*
+ * *tree_p becomes NULL if the communicator has none, and so MPICH does it.  find: where that is not known yet, or not
+ * well.
+ */
 int MPID_nem_glex_tree_find(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p);
 
 static inline int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int failed, struct MPID_nem_glex_tree **tree_p)

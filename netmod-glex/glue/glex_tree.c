@@ -41,7 +41,10 @@ struct MPID_nem_glex_build {
 
 /* ---- beginning and end ----------------------------------------------------- */
 
-/* A group whose NICs may have something to do for others yet, or whose board they may look at: that must not keep MPI_Comm_free. */
+/*
+ * A group whose NICs may have something to do for others yet, or whose board they may look at: that must not keep
+ * MPI_Comm_free.
+ */
 struct MPID_nem_glex_leaving {
 	struct MPID_nem_glex_leaving *next;
 	glex_group_t group;

@@ -56,8 +56,7 @@ rows()
 	sed "1s/^/sweep\t/; 2,\$s/^/$name\t/" "$work/rows" >>"$work/all"
 }
 
-rows overlap --overlap -k 2,4,8,16 -n "2:$nodes" # the first: it has the name of the last column, too
-rows kary -s kary -k 2,4,8,16,32 -n "2:$nodes"
+rows kary --overlap -s kary -k 2,4,8,16,32 -n "2:$nodes" # the first: it names the last column, which others lack
 rows knomial -s knomial -k 2,4,8 -n "2:$nodes"
 rows tests -t barrier,bcast -k 16 -n "2:$nodes"
 rows aries -m aries -s kary -k 2,4,8,16,32 -n "2:$nodes"
@@ -70,7 +69,8 @@ for size in 64K 1M; do
 	rows long$size -t bcast -b $size -k 1 -n 2:32
 	rows long$size -t bcast -b $size -k 2,4,8 -n 2:4096
 done
-awk -F '\t' -v OFS='\t' 'NR == 1 { n = NF } $1 == "sweep" && NR > 1 { next } NF < n { $n = "-" } { print }' "$work/all" >"$out/collectives.tsv"
+awk -F '\t' -v OFS='\t' 'NR == 1 { n = NF } $1 == "sweep" && NR > 1 { next } NF < n { $n = "-" } { print }' \
+	"$work/all" >"$out/collectives.tsv"
 echo "figures: $out/collectives.tsv"
 if command -v gnuplot >/dev/null; then
 	gnuplot -e "tsv='$out/collectives.tsv'; picture='$out/collectives.svg'" "$top/examples/plots/collsim.gp" ||

@@ -215,8 +215,8 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * for all lines'.  pack: data into `mine`.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
  * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
- * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain; where it
- * is to be, the first line of it.
+ * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain;
+ * where the first line of it is to be.
  * send: what is in `mine` to others from first to end, into such lines there.
  * greet: finds the ways to all others, which takes long and is else done in the middle of the
  * first collectives, by one member after the other.

@@ -12,6 +12,7 @@
  *
  * Who cannot look there (its process has threads, or others execute its requests) says so before he arrives, in `blind`,
  * once: what is shown is sent to him besides.  Who could when he arrived, and cannot any more, GETs it.
+ * glexi_meet_look, the short way of who waits, is for any result of one line: where it is sent, that lies on the own board.
  * The board has to stay until all have looked.  So who leaves says so, in `parted`, and member 0 leaves when all have;
  * who takes his time is asked how far he has come.
  *
@@ -175,7 +176,6 @@ EMU_TOGETHER glex_ret_t glexi_meet_take(struct glex_group *group)
 	return GLEX_SUCCESS;
 }
 
-/* Also of a line that is sent to this one: what ends with one line ends here, mostly. */
 EMU_TOGETHER glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p)
 {
 	struct glexi_direct *direct = group->direct;

@@ -133,9 +133,10 @@ glex_ret_t glexi_direct_begin(struct glex_group *group, void *data, uint32_t len
 glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
 
 /*
- * Where what comes of a collective is shown on member 0's board (meet.c).  look: of any; GLEX_SUCCESS: as the wait; GLEX_NO_MP:
- * it is not there, and *word_p and *value_p are as of glex_group_look; GLEX_NOT_IMPLEMENTED: the wait has more to do.
- * part: begins to leave; parted: as the wait of that.  was_asked: somebody may write to the board yet.
+ * Where what comes of a collective is shown on member 0's board (meet.c).  look: also of other results of one line;
+ * GLEX_SUCCESS: as the wait; GLEX_NO_MP: it is not there, and *word_p and *value_p are as of glex_group_look;
+ * GLEX_NOT_IMPLEMENTED: the wait has more to do.  part: begins to leave; parted: as the wait of that.  was_asked:
+ * somebody may write to the board yet.
  */
 glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p);
 void glexi_meet_part(struct glex_group *group);
