@@ -39,9 +39,10 @@ emulator_glexd_glexd_SOURCES = \
 	emulator/glexd/node.c \
 	emulator/glexd/intr.c \
 	emulator/glexd/coll.c \
+	emulator/glexd/coll_shuffle.c \
 	emulator/glexd/dead.c \
 	emulator/glexd/numa.c \
-	emulator/host/place.c emulator/host/place.h emulator/host/crowd.h emulator/host/pid_ns.h \
+	emulator/host/bell.h emulator/host/place.c emulator/host/place.h emulator/host/crowd.h emulator/host/pid_ns.h \
 	emulator/glexd/dma.c emulator/glexd/dma.h emulator/glexd/dma_shuffle.c
 emulator_glexd_glexd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(HWLOC_CFLAGS) -pthread
 emulator_glexd_glexd_LDADD = emulator/nic/libemunic.la libglex/src/cfg/libglexcfg.la $(EVENT_LIBS) $(HWLOC_LIBS) -lpthread

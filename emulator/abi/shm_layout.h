@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_ABI_VERSION	 4u
+#define EMU_ABI_VERSION	 5u
 #define EMU_MAGIC_ENGINE 0x31676e6578656c67ull /* "glexeng1" */
 #define EMU_MAGIC_NIC	 0x3163696e78656c67ull /* "glxnic1" */
 #define EMU_MAGIC_PORT	 0x3174726f70786c67ull /* "glxport1" */
@@ -407,7 +407,10 @@ struct emu_coll {
 	uint8_t pad0[EMU_LINE - 72];
 	_Atomic uint64_t turn;	/* {session that executes : 32, times it was asked to : 32} */
 	_Atomic uint32_t which; /* of state[] */
-	uint8_t pad1[EMU_LINE - 12];
+	/* Out of order, where glexd has all turns: */
+	_Atomic uint32_t asked;	 /* by the owner, so many times */
+	_Atomic uint32_t served; /* of these, with nothing held back any more */
+	uint8_t pad1[EMU_LINE - 20];
 	struct emu_coll_state state[2];
 	struct emu_ring_ctl cq;
 	struct emu_ring_ctl d;

@@ -5,6 +5,7 @@
  * descriptor queue, and what a process that died had begun (emulator/nic/coll.h).
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "emulator/glexd/glexd.h"
@@ -35,6 +36,7 @@ int coll_open(struct port *port)
 
 void coll_close(struct port *port)
 {
+	free(port->shuffle.held);
 	segment_destroy(&port->coll_seg);
 }
 

@@ -121,6 +121,7 @@ static const struct emu_host_ops host_ops = {
 	.write = host_write,
 	.wake = emu_host_wake,
 	.coll = host_coll,
+	.hold = coll_hold,
 	.interrupt = intr_host,
 };
 
@@ -217,7 +218,10 @@ static bool serve_node(struct glexd *glexd, struct node *node)
 			continue;
 		if (serve(glexd, port))
 			node->dma_active |= emu_dma_bit(num);
-		coll_kick(glexd, port); /* its collective requests wait for what was posted before them */
+		if (glexd->engine->reorder)
+			node->dma_active |= coll_serve_shuffled(glexd, port) ? emu_dma_bit(num) : 0;
+		else
+			coll_kick(glexd, port); /* its collective requests wait for what was posted before them */
 	}
 	return todo != 0;
 }

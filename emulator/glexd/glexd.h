@@ -61,6 +61,14 @@ struct session {
 	cpu_set_t cores; /* it may run on; none: it does not count */
 };
 
+/* What a port's collective unit has sent, and is held back; see coll_shuffle.c. */
+struct coll_shuffle {
+	struct held *held; /* n of them; there is room for `room` */
+	uint32_t n, room;
+	uint64_t sent;	 /* how many there were */
+	uint64_t moving; /* when the last one came, in ns */
+};
+
 struct port {
 	LIST_ENTRY(port) link; /* of its owner */
 	struct segment seg;
@@ -76,6 +84,7 @@ struct port {
 	struct emu_reorder reorder;
 	uint32_t seen;	 /* DMA, out of order: the queue's tail when it was last seen to move, */
 	uint64_t moving; /* and when that was, in ns */
+	struct coll_shuffle shuffle;
 };
 
 struct node {
@@ -200,6 +209,13 @@ void coll_inherit_all(struct glexd *glexd, uint32_t dead);
 void coll_kick_all(struct glexd *glexd);
 /* Discards what it has claimed of the unit's queue; returns how many. */
 uint32_t coll_reap(struct port *port, uint32_t dead);
+
+/* coll_shuffle.c: the same out of order; else nothing.  With the lock held. */
+int coll_hold(struct emu_host *host, struct emu_coll_view *from, const struct emu_desc *desc, const void *data);
+/* Executes what has been posted, and sends what is due.  True: something is held back. */
+bool coll_serve_shuffled(struct glexd *glexd, struct port *port);
+/* Sends all, before its owner closes the port. */
+void coll_end_shuffled(struct glexd *glexd, struct port *port);
 
 /* session.c: clients. */
 void session_accept(evutil_socket_t listener, short what, void *glexd);

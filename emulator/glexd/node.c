@@ -204,6 +204,7 @@ static void shut(struct glexd *glexd, struct port *port)
 
 void port_close(struct glexd *glexd, struct port *port)
 {
+	coll_end_shuffled(glexd, port);
 	emu_mmt_reclaim(node_find(glexd, port->nic_id)->nic, port->owner->id, port->ep_num);
 	shut(glexd, port);
 }

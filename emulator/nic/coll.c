@@ -347,6 +347,15 @@ static void sent_one(struct emu_coll_view *view, uint32_t n, bool tail)
 		atomic_store_explicit(&view->coll->cq.head, state.cq_head, memory_order_release); /* COLL-R2 */
 }
 
+/* Now, or if the network is out of order perhaps later. */
+static int send_one(struct emu_host *host, struct emu_coll_view *view, const struct emu_desc *desc, const void *data,
+		    struct emu_coll_view **told_p)
+{
+	int status = host->ops->hold ? host->ops->hold(host, view, desc, data) : EMU_NOW;
+
+	return status == EMU_NOW ? emu_coll_send(host, view, desc, data, told_p) : status;
+}
+
 /* Sends the request at cq_head to wherever it has not been sent to yet. */
 static void transmit(struct run *run, struct emu_coll_view *view, struct emu_desc *desc)
 {
@@ -364,7 +373,7 @@ static void transmit(struct run *run, struct emu_coll_view *view, struct emu_des
 
 		if (wrong == EMU_OK) {
 			desc->dst = dst[at];
-			status = emu_coll_send(run->host, view, desc, data, &told);
+			status = send_one(run->host, view, desc, data, &told);
 		}
 		sent_one(view, wrong == EMU_OK ? n : 0, desc->flag & GLEX_FLAG_COLL_SEQ_TAIL);
 		if (status != EMU_OK)

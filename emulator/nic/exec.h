@@ -14,7 +14,8 @@
 
 #include "emulator/nic/move.h"
 
-#define EMU_OK (-1) /* else an enum glex_err_req_status */
+#define EMU_OK	(-1) /* else an enum glex_err_req_status */
+#define EMU_NOW (-2) /* of ops->hold alone */
 
 #define EMU_OP_ATOMIC 16u /* beside enum emu_op: of a request that is never queued (atomic.h) */
 

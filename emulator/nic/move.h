@@ -34,6 +34,11 @@ struct emu_host_ops {
 	void (*wake)(struct emu_host *host, struct emu_port *port);
 	/* The collective unit of a port that `port` gave, made if need be; NULL: it cannot be had.  As long as the port. */
 	struct emu_coll_view *(*coll)(struct emu_host *host, struct emu_vport *port);
+	/*
+	 * Out of order: EMU_OK: has kept a packet of a collective unit, and sees to it that it is sent later
+	 * (emu_coll_send); EMU_NOW: it is to be sent now; else the status for the poster.  NULL: all go at once.
+	 */
+	int (*hold)(struct emu_host *host, struct emu_coll_view *from, const struct emu_desc *desc, const void *data);
 	/* Makes the descriptor of a port that has one readable.  False: that could not be done. */
 	bool (*interrupt)(struct emu_host *host, struct emu_port *port);
 };

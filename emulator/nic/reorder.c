@@ -26,10 +26,15 @@ bool emu_reorder_first(uint64_t seed, uint32_t n)
 	return draw(seed, n, COIN) % 3 == 0;
 }
 
-/* How far behind its own place a request is due. */
+uint32_t emu_reorder_delay(uint64_t seed, uint32_t window, uint32_t n)
+{
+	return (uint32_t)(draw(seed, n, DATA) % window);
+}
+
+/* The same for its events, too. */
 static uint32_t delay_of(const struct emu_reorder *r, uint32_t n, bool data_moved)
 {
-	uint32_t delay = (uint32_t)(draw(r->seed, n, DATA) % r->window);
+	uint32_t delay = emu_reorder_delay(r->seed, r->window, n);
 
 	return data_moved ? delay + (uint32_t)(draw(r->seed, n, EVENTS) % r->window) : delay;
 }

@@ -21,6 +21,8 @@
  *     that there can be are in the queue, or when the engine has waited long enough.
  * I4  What a request does by itself keeps its order: data ascending, then events.
  *
+ * Collective requests are another queue, whose packets are held back when they are sent: glexd's coll_shuffle.c.
+ *
  * Keys come from the seed, the port and the number of the request alone, so the
  * order within one list is the same in every run.
  */
@@ -46,6 +48,9 @@ uint64_t emu_reorder_seed(uint64_t seed, uint32_t nic_id, uint32_t ep_num);
 
 /* The coin: request number n of a poster goes first. */
 bool emu_reorder_first(uint64_t seed, uint32_t n);
+
+/* How far behind its own place request number n is due: less than a window. */
+uint32_t emu_reorder_delay(uint64_t seed, uint32_t window, uint32_t n);
 
 /*
  * Chooses what to do next among [head, tail): at is the place behind head.

@@ -19,6 +19,11 @@
 
 static const enum glex_ep_type types[] = {GLEX_EP_TYPE_FAST, GLEX_EP_TYPE_NORMAL, GLEX_EP_TYPE_EMULATE};
 
+/* Of endpoints of all types, and of both queues: that of descriptors, and that of collective requests. */
+#define WAYS	   6
+#define TYPE_OF(i) (types[(i) % 3])
+#define FLAG_OF(i) ((i) < 3 ? 0 : GLEX_FLAG_COLL)
+
 static void shuffle(const char *name, unsigned seed, const char *hold)
 {
 	char text[32];
@@ -35,7 +40,7 @@ static void shuffle(const char *name, unsigned seed, const char *hold)
 /* Posts a list of numbered MPs from one endpoint to another, and tells in which order they came. */
 static void order_of_mps(int fd, void *arg)
 {
-	const unsigned *what = arg; /* seed, type */
+	const unsigned *what = arg; /* seed, way */
 	static struct glex_imm_mp_req req[LIST];
 	static uint32_t number[LIST], order[LIST];
 	struct side from, to;
@@ -43,12 +48,13 @@ static void order_of_mps(int fd, void *arg)
 
 	shuffle("reorder-mps", what[0], HOLD);
 	side_open(&to, GLEX_EP_TYPE_FAST, 0, false);
-	side_open(&from, types[what[1]], 0, false);
+	side_open(&from, TYPE_OF(what[1]), 0, false);
 	for (i = 0; i < LIST; i++) {
 		number[i] = i;
 		req[i].rmt_ep_addr = to.card.addr;
 		req[i].data = &number[i];
 		req[i].len = sizeof(number[i]);
+		req[i].flag = FLAG_OF(what[1]);
 		req[i].next = i + 1 < LIST ? &req[i + 1] : NULL;
 	}
 	OK(glex_send_imm_mp(from.ep, req, NULL));
@@ -61,9 +67,9 @@ static void order_of_mps(int fd, void *arg)
 	side_close(&to);
 }
 
-static void hear_order(unsigned seed, unsigned type, uint32_t order[LIST])
+static void hear_order(unsigned seed, unsigned way, uint32_t order[LIST])
 {
-	unsigned what[2] = {seed, type};
+	unsigned what[2] = {seed, way};
 	struct peer peer = peer_start(order_of_mps, what);
 
 	hear(peer.fd, order, LIST * sizeof(order[0]));
@@ -85,6 +91,93 @@ START_TEST(mps__of_one_list__all_arrive_in_an_order_that_the_seed_gives)
 	ck_assert_uint_gt(misplaced, LIST / 2);
 	ck_assert_mem_eq(order[0], order[1], sizeof(order[0]));
 	ck_assert_mem_ne(order[0], order[2], sizeof(order[0]));
+}
+END_TEST
+
+static void post_mp(glex_ep_handle_t ep, struct glex_imm_mp_req *req)
+{
+	glex_ret_t ret;
+
+	while ((ret = glex_send_imm_mp(ep, req, NULL)) == GLEX_BUSY)
+		;
+	OK(ret);
+}
+
+static void send_numbered(struct side *from, glex_ep_addr_t to, uint32_t n, uint32_t number, int32_t flag)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++, number++) {
+		struct glex_imm_mp_req req = {.rmt_ep_addr = to, .data = &number, .len = sizeof(number), .flag = flag};
+
+		post_mp(from->ep, &req);
+	}
+}
+
+/* ---- collective requests ----------------------------------------------------- */
+
+/* A number, and behind so many of them a fence, which has the last one. */
+START_TEST(coll__behind_a_fence__finds_all_that_was_before)
+{
+	uint32_t round, i, n, len, early = 0;
+	struct side from, to;
+
+	shuffle("reorder-coll-fence", 81, "1ms");
+	side_open(&to, GLEX_EP_TYPE_FAST, 0, false);
+	side_open(&from, types[_i], 0, false);
+	for (round = 0; round < ROUNDS; round++) {
+		send_numbered(&from, to.card.addr, LIST - 1, round * LIST, GLEX_FLAG_COLL);
+		send_numbered(&from, to.card.addr, 1, round * LIST + LIST - 1, GLEX_FLAG_COLL | GLEX_FLAG_FENCE);
+	}
+	for (i = 0; i < ROUNDS * LIST; i++) {
+		OK(glex_receive_mp(to.ep, WAIT_MS, NULL, &n, &len));
+		if (n % LIST == LIST - 1)
+			ck_assert_uint_ge(i, n);
+		early += i < n;
+	}
+	ck_assert_uint_gt(early, 0); /* it holds up nothing that is behind it */
+	expect_no_error(from.ep);
+	side_close(&from);
+	side_close(&to);
+}
+END_TEST
+
+/* from sends control packets, each of which opens a gate of middle, which passes its number on. */
+START_TEST(gates__of_packets_out_of_order__pass_each_on_once)
+{
+	uint32_t round, i, n, len, seen[LIST], misplaced = 0, zero = 0;
+	struct side from, middle, to;
+	struct glex_imm_mp_req gate = {.data = &zero,
+				       .len = sizeof(zero),
+				       .coll_counter = 1,
+				       .flag = GLEX_FLAG_COLL | GLEX_FLAG_COLL_SEQ_START | GLEX_FLAG_COLL_SEQ_TAIL |
+					       GLEX_FLAG_COLL_SWAP};
+
+	shuffle("reorder-gates", 91, "200us");
+	side_open(&to, GLEX_EP_TYPE_FAST, 0, false);
+	side_open(&middle, types[_i], 0, false);
+	side_open(&from, types[_i], 0, false);
+	gate.rmt_ep_addr = to.card.addr;
+	for (round = 0; round < ROUNDS; round++) {
+		memset(seen, 0, sizeof(seen));
+		for (i = 0; i < LIST / 2; i++)
+			post_mp(middle.ep, &gate);
+		send_numbered(&from, middle.card.addr, LIST, 0,
+			      GLEX_FLAG_COLL | GLEX_FLAG_COLL_COUNTER | GLEX_FLAG_COLL_CP_SWAP_DATA);
+		for (i = 0; i < LIST / 2; i++)
+			post_mp(middle.ep, &gate);
+		for (i = 0; i < LIST; i++) {
+			OK(glex_receive_mp(to.ep, WAIT_MS, NULL, &n, &len));
+			ck_assert_uint_lt(n, LIST);
+			ck_assert_uint_eq(seen[n]++, 0);
+			misplaced += n != i;
+		}
+	}
+	RETURNS(glex_receive_mp(to.ep, 0, NULL, &n, &len), GLEX_NO_MP);
+	ck_assert_uint_gt(misplaced, ROUNDS * LIST / 2);
+	side_close(&from);
+	side_close(&middle);
+	side_close(&to);
 }
 END_TEST
 
@@ -295,9 +388,8 @@ START_TEST(destroy__requests_held_back__are_delivered_first)
 
 	shuffle("reorder-end", 51, HOLD);
 	side_open(&to, GLEX_EP_TYPE_FAST, 0, false);
-	side_open(&from, types[_i], 0, false);
-	for (i = 0; i < 10; i++)
-		send_mp(&from, to.card.addr, &i, sizeof(i));
+	side_open(&from, TYPE_OF(_i), 0, false);
+	send_numbered(&from, to.card.addr, 10, 0, FLAG_OF(_i));
 	OK(glex_destroy_ep(from.ep));
 	for (i = 0; i < 10; i++) {
 		OK(glex_receive_mp(to.ep, 0, NULL, &n, &len));
@@ -316,11 +408,10 @@ START_TEST(errors__of_held_requests__are_told)
 	uint32_t i;
 
 	shuffle("reorder-errors", 61, "100us");
-	side_open(&side, types[_i], 0, false);
+	side_open(&side, TYPE_OF(_i), 0, false);
 	nobody = side.card.addr;
 	nobody.ep_num = 30;
-	for (i = 0; i < 12; i++)
-		send_mp(&side, nobody, &i, sizeof(i));
+	send_numbered(&side, nobody, 12, 0, FLAG_OF(_i));
 	for (i = 0; i < 12; i++)
 		expect_error(side.ep, GLEX_ERR_OP_IMM_MP, GLEX_ERR_STATUS_DEST_VP_STOP);
 	side_close(&side);
@@ -363,13 +454,15 @@ int main(void)
 
 	own_job("reorder");
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, mps__of_one_list__all_arrive_in_an_order_that_the_seed_gives, 0, 3);
+	tcase_add_loop_test(tc, mps__of_one_list__all_arrive_in_an_order_that_the_seed_gives, 0, WAYS);
+	tcase_add_loop_test(tc, coll__behind_a_fence__finds_all_that_was_before, 0, 3);
+	tcase_add_loop_test(tc, gates__of_packets_out_of_order__pass_each_on_once, 0, 3);
 	tcase_add_test(tc, held__poster_makes_no_more_calls__is_delivered);
 	tcase_add_loop_test(tc, puts__of_a_list__events_out_of_order_data_before_each_and_fence_behind_all, 0, KINDS);
 	tcase_add_loop_test(tc, fence__after_puts_with_events__finds_them_all_in_the_queue, 0, 3);
 	tcase_add_loop_test(tc, immediate_puts_and_gets__mixed__all_take_effect, 0, 6);
-	tcase_add_loop_test(tc, destroy__requests_held_back__are_delivered_first, 0, 3);
-	tcase_add_loop_test(tc, errors__of_held_requests__are_told, 0, 3);
+	tcase_add_loop_test(tc, destroy__requests_held_back__are_delivered_first, 0, WAYS);
+	tcase_add_loop_test(tc, errors__of_held_requests__are_told, 0, WAYS);
 	tcase_add_test(tc, endpoints__beyond_the_bells__are_served);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);

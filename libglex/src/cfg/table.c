@@ -136,7 +136,7 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	ENUM("GLEX_MODEL_ATC", model_atc, "off", atc_models,
 	     "model the NIC's cache of address translations: each access to a region looks its pages up, glex_info -d shows hits and misses; read by glexd"),
 	UINT("GLEX_REORDER", reorder, "0", 0, 64, "requests",
-	     "deliver mini-packets, PUTs, GETs and their events out of order, as the network may: how many later requests of its endpoint can overtake one (0: none); read by glexd"),
+	     "deliver mini-packets, PUTs, GETs and their events, and what collective requests send, out of order, as the network may: how many later requests of its endpoint can overtake one (0: none); read by glexd"),
 	UINT("GLEX_REORDER_SEED", reorder_seed, "1", 0, UINT64_MAX, "",
 	     "which order GLEX_REORDER makes of it: the same seed, the same order within a list; read by glexd"),
 	TIME("GLEX_REORDER_HOLD", reorder_hold_us, "50us", 0, 1000 * 1000, "us",

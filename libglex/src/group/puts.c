@@ -22,6 +22,8 @@
  *     their own gates of a queue that is in order, and begins when all members have come so far; acks of broadcasts
  *     before it were counted by the reduction to all that it begins with.  At `up` it is not so:
  *     the root may have nothing more to do, and say so to a parent who has not got its first part.
+ *     The network need not be in order: FENCE keeps each PUT behind what was sent before it, the parts before and the
+ *     result of that reduction, which all open gates of the same member.
  * I2  A part is posted when there is room for all of it.
  * I3  A note is of the broadcast whose number it says.  Places are kept apart by who says it, and nobody says anything
  *     of the next one before who is meant by it has used what he said of this one.
@@ -246,7 +248,7 @@ static glex_ret_t post_part(struct glex_group *group)
 			.rmt_evt = {.cookie_0 = puts->seq, .cookie_1 = ARRIVED},
 			.rmt_key = card->key,
 			.coll_counter = is_root(group) ? 0 : 1,
-			.flag = GLEX_FLAG_COLL | (i == 0 ? GLEX_FLAG_COLL_SEQ_START : 0) |
+			.flag = GLEX_FLAG_COLL | GLEX_FLAG_FENCE | (i == 0 ? GLEX_FLAG_COLL_SEQ_START : 0) |
 				(i + 1 == n ? GLEX_FLAG_COLL_SEQ_TAIL : 0) |
 				(is_inner(group, puts->to[i]) ? GLEX_FLAG_COLL_COUNTER : 0) |
 				(last ? GLEX_FLAG_REMOTE_EVT | GLEX_FLAG_LOCAL_EVT : 0),

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "cfg/log.h"
+#include "emulator/host/bell.h"
 #include "emulator/nic/reduce.h"
 
 /* Under dev->lock. */
@@ -116,9 +117,21 @@ void nic_coll_push(struct nic_ep *nep, struct emu_desc *desc, uint32_t counter, 
 	emu_coll_post(own_coll(nep), desc, imm, imm_len);
 }
 
+/* Out of order glexd has all turns (emulator/glexd/coll_shuffle.c). */
+static __attribute__((noinline, cold)) void ask_glexd(struct nic_ep *nep, struct emu_coll *coll)
+{
+	atomic_fetch_add_explicit(&coll->asked, 1, memory_order_release); /* COLL-R6 */
+	emu_dma_ring(nep->dev->engine, nep->dev->nic, nep->port.port->ep_num);
+}
+
 void nic_coll_run(struct nic_ep *nep)
 {
-	emu_coll_turn(&nep->host, own_coll(nep));
+	struct emu_coll_view *coll = own_coll(nep);
+
+	if (GLEXI_UNLIKELY(nep->shuffle.window))
+		ask_glexd(nep, coll->coll);
+	else
+		emu_coll_turn(&nep->host, coll);
 }
 
 bool nic_coll_drained(struct nic_ep *nep)
@@ -129,6 +142,9 @@ bool nic_coll_drained(struct nic_ep *nep)
 
 	if (!coll)
 		return true; /* this process has not needed it, so it has posted nothing */
+	if (nep->shuffle.window)
+		return atomic_load_explicit(&coll->coll->served, memory_order_acquire) == /* COLL-A7 */
+		       atomic_load_explicit(&coll->coll->asked, memory_order_relaxed);	  /* relaxed: ours */
 	locked = glexi_lock(&nep->ep->post_lock);
 	nic_coll_run(nep);
 	glexi_unlock(&nep->ep->post_lock, locked);

@@ -25,8 +25,8 @@
 #include "backend/nic/nic.h"
 #include "backend/nic/patience.h"
 #include "cfg/log.h"
+#include "emulator/host/bell.h"
 #include "emulator/host/clock.h"
-#include "emulator/host/futex.h"
 #include "emulator/nic/exec.h"
 
 /* ---- asynchronous errors -------------------------------------------------- */
@@ -103,19 +103,13 @@ void nic_dq_ring(struct nic_ep *nep)
 {
 	struct emu_ring_ctl *ctl = &nep->port.port->dq;
 	uint64_t tail = atomic_load_explicit(&ctl->tail, memory_order_relaxed); /* relaxed: ours */
-	struct emu_engine *engine = nep->dev->engine;
 
 	if (nep->dq_filled == 0)
 		return;
 	/* All 64 bits: coll.c counts by them. */
 	atomic_store_explicit(&ctl->tail, tail + nep->dq_filled, memory_order_release); /* DQ-R1 */
 	nep->dq_filled = 0;
-	atomic_fetch_or_explicit(&nep->dev->nic->dma_pending, emu_dma_bit(nep->port.port->ep_num),
-				 memory_order_seq_cst);			  /* DQ-R3 */
-	if (!atomic_load_explicit(&engine->asleep, memory_order_seq_cst)) /* DQ-A4 */
-		return;
-	atomic_fetch_add_explicit(&engine->bell, 1, memory_order_relaxed); /* relaxed: the kernel compares it */
-	emu_futex_wake(&engine->bell);
+	emu_dma_ring(nep->dev->engine, nep->dev->nic, nep->port.port->ep_num);
 }
 
 #define COLL_PATIENCE (1u << 20) /* yields, some seconds: who executes for us may be stopped */
