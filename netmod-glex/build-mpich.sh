@@ -292,7 +292,7 @@ check_unpacked()
 }
 
 # A netmod of a few lines stands in, so that a tree depends on nothing of ours but where MPICH's
-# collectives and probes ask: its functions are those of the netmod "none" that includes it.
+# collectives ask: its functions are those of the netmod "none" that includes it.
 write_placeholder()
 {
 	local from=$tree/placeholder
@@ -303,8 +303,6 @@ MPID_nem_netmod_funcs_t MPIDI_nem_glex_funcs = {
     .connect_to_root = nm_connect_to_root, .vc_init = nm_vc_init, .vc_destroy = nm_vc_destroy, .vc_terminate = nm_vc_terminate
 };
 const struct MPIDI_GLEX_coll *MPIDI_GLEX_coll;
-int MPIDI_GLEX_vain(int source, MPIR_Comm *comm);
-int MPIDI_GLEX_vain(int source, MPIR_Comm *comm) { return MPI_SUCCESS; }
 EOF
 	cp "$netmod/glue/glex_hook.h" "$from/glue/"
 	"$here/install-into.sh" --quiet --from "$from" "$tree/src"

@@ -88,7 +88,7 @@ EXTRA_DIST += \
 	test/bench/endpoint.sh test/bench/floor.sh test/bench/lib.sh test/bench/mpi_bench.c test/bench/mpi_compare.sh \
 	test/bench/mpi_shapes.c test/bench/osu test/bench/osu_table.awk test/bench/turns.c test/bench/turns.h test/bench/wait.sh \
 	test/model/arm.pml test/model/bias.pml test/model/coll.pml test/model/dead.pml test/model/dma.pml test/model/memwatch.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
-	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/run-suite.sh test/mpich/san-cc.sh test/mpich/soak.sh
+	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/patch.sh test/mpich/run-suite.sh test/mpich/san-cc.sh test/mpich/soak.sh
 
 # The endpoint API, and stories about its processes.
 include test/api/api.mk

@@ -4,8 +4,11 @@
  *
  * MPICH compiles netmod/none/none.c in every ch3:nemesis build; a line there
  * that includes this file adds the netmod without a change to its makefiles.
- * All files lie in one directory then.
+ * All files lie in one directory then.  Where MPICH is configured without glex nothing is
+ * left of it, nor needed: its headers, which none.c includes, say which netmods there are.
  */
+#ifdef MPIDI_NEM_GLEX
+
 #include "chan.c"
 #include "conn.c"
 #include "credit.c"
@@ -43,3 +46,5 @@
 #include "glex_gather.c"
 #include "glex_exchange.c"
 #include "glex_reduce.c"
+
+#endif /* MPIDI_NEM_GLEX */

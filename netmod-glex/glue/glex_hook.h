@@ -6,12 +6,12 @@
  * undefine these macros behind the last: so what is written there as a call of
  * MPIR_Barrier_impl, and of its like, becomes the question whether glex does it, and
  * the same call if not.  With another netmod nobody sets MPIDI_GLEX_coll, and all is
- * as it was; with another channel than nemesis none of this is compiled.
+ * as it was; where MPICH is configured without glex none of this is compiled.
  */
 #ifndef MPID_NEM_GLEX_HOOK_H
 #define MPID_NEM_GLEX_HOOK_H
 
-#ifdef MPIDI_NEM_VC_NETMOD_AREA_LEN
+#ifdef MPIDI_NEM_GLEX
 
 #define MPIDI_GLEX_PASS (-1) /* for MPICH to do; no error code is negative */
 #define MPIDI_GLEX_ALL	(-1) /* as the root of a reduction or a gather: everybody wants the result */

@@ -12,6 +12,9 @@
  *   computing    barrier, each rank computing for a random time (the mean of it is
  *                subtracted) before it calls
  *
+ *   turn         of `least`: what a change from one rank to another takes on one processor.  Of n ranks on p
+ *                processors each must have run once for a barrier: n / p - 1 changes on each
+ *
  * The bytes of gathers are each rank's, and those of all up to 16 MiB.
  *
  * Named rows alone are measured, else all; with `least` those that coll_least.h has, by that and no MPI.  A sample is
@@ -310,6 +313,8 @@ static void measure_by_hand(void)
 {
 	static const char *const name[] = {"barrier", "bcast", "allreduce", "reduce"};
 
+	if (ranks > 1 && is_wanted("turn"))
+		tell("turn", 0, least_turn() * 1e6, "us");
 	for (int k = 0; k < 4; k++)
 		if (is_wanted(name[k]))
 			tell(name[k], k ? 8 : 0, row(name[k], 8), "us");

@@ -5,7 +5,8 @@
 #
 #   nic    by the NICs (glex netmod, NOLOCAL)     host   by MPICH, over the same netmod
 #   shm    by MPICH, in its own shared memory     both   by the NICs, messages in shared memory
-#   least  by a few lines in shared memory, without any library (coll_least.h)
+#   least  by a few lines in shared memory, without any library (coll_least.h); it has a row more, turn: what a
+#          change from one rank to another takes
 #
 # What counts is the median over the rounds.  By these it is said at the end what nic had to reach.
 set -u
@@ -18,7 +19,7 @@ top=$here/../..
 # shellcheck source=test/bench/lib.sh
 . "$here/lib.sh"
 
-all_rows=barrier,bcast,allreduce,reduce,allgather,gather,computing,overlap
+all_rows=turn,barrier,bcast,allreduce,reduce,allgather,gather,computing,overlap
 
 usage()
 {

@@ -13,6 +13,12 @@
 int least_open(void);
 void least_close(void);
 
+/*
+ * Seconds that it takes to change from one process to another on one processor: ranks 0 and 1 hand a word to each other
+ * there, while the others sleep.  Once.
+ */
+double least_turn(void);
+
 /* Words of 8 bytes.  Roots must take turns: that is what keeps a line from being written before all have read it. */
 void least_barrier(void);
 void least_bcast(double *word, int root);

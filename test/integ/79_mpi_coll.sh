@@ -185,6 +185,13 @@ dies() {
 }
 deaths=0
 dies barrier GLEX_MPI_COLL_SHAPE=kary
+dies barrier GLEX_MPI_COLL_SHAPE=knomial
+dies bcast GLEX_MPI_COLL_SHAPE=kary
+dies bcast GLEX_MPI_COLL_SHAPE=auto
+dies reduce GLEX_MPI_COLL_SHAPE=knomial
+dies reduce GLEX_MPI_COLL_SHAPE=auto
+dies inside GLEX_MPI_COLL_SHAPE=kary
+dies inside GLEX_MPI_COLL_SHAPE=auto
 dies ireduce GLEX_MPI_COLL_SHAPE=auto
 dies alltoall GLEX_MPI_COLL_SHAPE=auto
 dies ialltoall GLEX_MPI_COLL_SHAPE=auto

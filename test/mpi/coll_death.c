@@ -3,8 +3,10 @@
  * coll_death.c - a rank is killed when the others are in a collective that the NICs
  * run; they get an error.  Then they leave without MPI_Finalize, which needs it.
  *
- *     coll_death barrier|ireduce|alltoall|ialltoall|inter|build|ibuild DIRECTORY
+ *     coll_death barrier|bcast|reduce|ireduce|alltoall|ialltoall|inside|inter|build|ibuild DIRECTORY
  *
+ * bcast: it is the root.  reduce: rank 0 is, and nobody else waits.  inside: it waits in a barrier, to which rank 0 comes
+ * later; that may end well, but no other.
  * inter: who dies leads one of two groups, and only the other's leader misses it in an allreduce between
  * the groups; it tells the others of its group in a broadcast.
  * build, ibuild: it dies while trees are made, by what blocks or not, at some time; who has an error does not come to the
@@ -116,8 +118,12 @@ static int call(const char *what, MPI_Comm comm)
 
 	if (strcmp(what, "inter") == 0)
 		return reduce(comm, &sum);
-	if (strcmp(what, "barrier") == 0)
+	if (strcmp(what, "barrier") == 0 || strcmp(what, "inside") == 0)
 		return MPI_Barrier(comm);
+	if (strcmp(what, "bcast") == 0)
+		return MPI_Bcast(&sum, 1, MPI_INT, DOOMED, comm);
+	if (strcmp(what, "reduce") == 0)
+		return MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM, 0, comm);
 	if (strcmp(what, "alltoall") == 0)
 		return exchange(comm);
 	if (strcmp(what, "ialltoall") == 0) {
@@ -126,6 +132,24 @@ static int call(const char *what, MPI_Comm comm)
 	}
 	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &req);
 	return MPI_Wait(&req, MPI_STATUS_IGNORE);
+}
+
+/* Of the others in that call. */
+static int may_end_well(const char *what, int rank)
+{
+	return strcmp(what, "inside") == 0 || (strcmp(what, "reduce") == 0 && rank != 0);
+}
+
+static void end(const char *what, MPI_Comm comm)
+{
+	const struct itimerval soon = {.it_value.tv_usec = 50000};
+
+	if (strcmp(what, "inside") != 0)
+		raise(SIGKILL);
+	signal(SIGALRM, die);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	MPI_Barrier(comm);
+	_exit(1);
 }
 
 int main(int argc, char **argv)
@@ -149,8 +173,10 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "inter") == 0)
 		comm = between(rank);
 	if (rank == DOOMED)
-		raise(SIGKILL);
-	if (call(argv[1], comm) == MPI_SUCCESS)
+		end(argv[1], comm);
+	if (rank == 0 && strcmp(argv[1], "inside") == 0)
+		usleep(200000);
+	if (call(argv[1], comm) == MPI_SUCCESS && !may_end_well(argv[1], rank))
 		_exit(1);
 	/* Not between groups: MPICH makes a ring of its error codes there, over any network, and goes round it. */
 	if (strcmp(argv[1], "inter") != 0 && MPI_Barrier(comm) == MPI_SUCCESS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * coll_soak.c FILE CALLS SEED [THREADS] - short collectives back to back, each rank
+ * coll_soak.c FILE CALLS SEED [THREADS] - collectives back to back, most of them short, each rank
  * coming late to some of them; with THREADS, each of them on a communicator of its
  * own, all at once.
  *
@@ -8,7 +8,7 @@
  * MPI: each writes down how far it has come, so that whoever leaves a barrier sees
  * whether all had come to it.  What is reduced and broadcast depends on the call, so
  * results of different calls cannot be taken for each other.  Memory that grows from
- * the first tenth of the calls to the last is an error.
+ * the first tenth of the calls, or thousand, to the last is an error.
  */
 #include <fcntl.h>
 #include <mpi.h>
@@ -24,6 +24,8 @@
 #define THREADS 8
 #define RANKS	64
 #define PART	2048 /* bytes that are fetched from the sender's blocks */
+#define LONG	512  /* numbers: more than a line, or two, of each */
+#define FIRST	1000 /* calls, at least, before memory is looked at: there were some of all kinds */
 #define GROWTH	1024 /* KiB: who broadcasts on a tree for the first time maps another endpoint of its root's */
 
 static _Atomic uint64_t (*come)[RANKS]; /* [thread][rank]: the call it has come to, from 1 */
@@ -67,29 +69,116 @@ static void be_late(uint64_t *dice)
 	}
 }
 
+/* Each gives all, or one, what says who it is and which call this is; those others have it of everybody. */
+static void gather(const struct worker *worker, uint64_t call, int root)
+{
+	uint64_t value = call * 13 + (uint64_t)rank, all[RANKS];
+	int i;
+
+	if (root < 0)
+		MPI_Allgather(&value, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, worker->comm);
+	else
+		MPI_Gather(&value, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, root, worker->comm);
+	for (i = 0; i < ranks && (root < 0 || rank == root); i++)
+		if (all[i] != call * 13 + (uint64_t)i)
+			wrong(worker->index, call, "a gather is wrong");
+}
+
+static void exchange(const struct worker *worker, uint64_t call, int sums)
+{
+	uint64_t to[RANKS], from[RANKS], sum = 0;
+	int i;
+
+	for (i = 0; i < ranks; i++)
+		to[i] = call * 17 + (uint64_t)(rank * ranks + i);
+	if (sums)
+		MPI_Reduce_scatter_block(to, &sum, 1, MPI_UINT64_T, MPI_SUM, worker->comm);
+	else
+		MPI_Alltoall(to, 1, MPI_UINT64_T, from, 1, MPI_UINT64_T, worker->comm);
+	for (i = 0; i < ranks; i++) {
+		to[i] = call * 17 + (uint64_t)(i * ranks + rank);
+		sum -= to[i];
+		if (!sums && from[i] != to[i])
+			wrong(worker->index, call, "an exchange is wrong");
+	}
+	if (sums && sum)
+		wrong(worker->index, call, "a sum of blocks is wrong");
+}
+
+static void reduce_long(const struct worker *worker, uint64_t call)
+{
+	uint64_t value[LONG], sum[LONG];
+	uint64_t i;
+
+	for (i = 0; i < LONG; i++)
+		value[i] = call * i + (uint64_t)rank;
+	MPI_Allreduce(value, sum, LONG, MPI_UINT64_T, MPI_MAX, worker->comm);
+	for (i = 0; i < LONG; i++)
+		if (sum[i] != call * i + (uint64_t)ranks - 1)
+			wrong(worker->index, call, "a long maximum is wrong");
+}
+
+static void reduce_later(const struct worker *worker, uint64_t call, int root)
+{
+	uint64_t value = call ^ (uint64_t)rank << 40, all = 0;
+	MPI_Request req;
+	int i;
+
+	MPI_Ireduce(&value, &all, 1, MPI_UINT64_T, MPI_BXOR, root, worker->comm, &req);
+	MPI_Wait(&req, MPI_STATUS_IGNORE);
+	for (i = 0, value = 0; i < ranks; i++)
+		value ^= call ^ (uint64_t)i << 40;
+	if (rank == root && all != value)
+		wrong(worker->index, call, "a reduction that does not block is wrong");
+}
+
+/* What there is less of. */
+static void one_more(const struct worker *worker, uint64_t call, uint32_t what, int root)
+{
+	switch (what) {
+	case 0:
+		gather(worker, call, root);
+		break;
+	case 1:
+		gather(worker, call, -1);
+		break;
+	case 2:
+	case 3:
+		exchange(worker, call, what == 3);
+		break;
+	case 4:
+		reduce_long(worker, call);
+		break;
+	default:
+		reduce_later(worker, call, root);
+	}
+}
+
 static void one(const struct worker *worker, uint64_t call, uint64_t *shared)
 {
 	uint64_t value, sum = 0;
-	uint32_t what = roll(shared, 16), root = roll(shared, (uint32_t)ranks), i;
+	uint32_t what = roll(shared, 64), root = roll(shared, (uint32_t)ranks), i;
 	int t = worker->index;
 
 	/* relaxed: the barrier orders it */
 	atomic_store_explicit(&come[t][rank], call, memory_order_relaxed);
-	if (what < 7) {
+	if (what < 26) {
 		MPI_Barrier(worker->comm);
 		for (i = 0; i < (uint32_t)ranks; i++) /* relaxed: as above */
 			if (atomic_load_explicit(&come[t][i], memory_order_relaxed) < call)
 				wrong(t, call, "a rank has left a barrier that another had not come to");
-	} else if (what < 14) {
+	} else if (what < 52) {
 		value = call * 7 + (uint64_t)rank;
 		MPI_Allreduce(&value, &sum, 1, MPI_UINT64_T, MPI_SUM, worker->comm);
 		if (sum != call * 7 * (uint64_t)ranks + (uint64_t)ranks * ((uint64_t)ranks - 1) / 2)
 			wrong(t, call, "a sum is wrong");
-	} else if (what == 14) {
+	} else if (what < 55) {
 		value = rank == (int)root ? call * 11 : 0;
 		MPI_Bcast(&value, 1, MPI_UINT64_T, (int)root, worker->comm);
 		if (value != call * 11)
 			wrong(t, call, "a broadcast is wrong");
+	} else if (what >= 58) {
+		one_more(worker, call, what - 58, (int)root);
 	} else {
 		value = call + (uint64_t)rank;
 		MPI_Reduce(&value, &sum, 1, MPI_UINT64_T, MPI_MAX, (int)root, worker->comm);
@@ -143,8 +232,9 @@ int main(int argc, char **argv)
 {
 	int threads = argc > 4 ? atoi(argv[4]) : 1, provided, fd, t;
 	struct worker worker[THREADS];
-	static char mine[RANKS * PART], all[RANKS * PART];
+	static char mine[RANKS * PART], theirs[RANKS * PART];
 	long before, after;
+	uint64_t all;
 
 	if (argc < 4 || threads < 1 || threads > THREADS) {
 		fputs("usage: coll_soak FILE CALLS SEED [THREADS]\n", stderr);
@@ -166,12 +256,13 @@ int main(int argc, char **argv)
 		MPI_Comm_dup(MPI_COMM_WORLD, &worker[t].comm);
 	}
 	/* All map all others' endpoints, and their blocks, where a peer that is silent for long is looked for. */
-	MPI_Alltoall(mine, 1, MPI_CHAR, all, 1, MPI_CHAR, MPI_COMM_WORLD);
-	MPI_Alltoall(mine, PART, MPI_CHAR, all, PART, MPI_CHAR, MPI_COMM_WORLD);
-	calls = strtoull(argv[2], NULL, 0) / 10;
+	MPI_Alltoall(mine, 1, MPI_CHAR, theirs, 1, MPI_CHAR, MPI_COMM_WORLD);
+	MPI_Alltoall(mine, PART, MPI_CHAR, theirs, PART, MPI_CHAR, MPI_COMM_WORLD);
+	all = strtoull(argv[2], NULL, 0);
+	calls = all / 10 < FIRST ? FIRST : all / 10;
 	all_work(worker, threads);
 	before = resident();
-	calls *= 9;
+	calls = all - all / 10;
 	seed++;
 	all_work(worker, threads);
 	after = resident();
