@@ -103,9 +103,10 @@ timeout -k 5 100 sh "$src/test/bench/coll_compare.sh" --prefix "$GLEX_PREFIX" -n
 	[ ! -s "$work/err" ] &&
 	awk '/^$/ { judged = 1 }
 	judged || $2 !~ /^[0-9]+$/ || $9 == "%" { next }
+	$1 == "turn" { turns += $8 > 0; next }
 	NF != 9 || !($4 > 0 && $5 > 0 && $6 > 0 && $7 > 0) { bad++ }
 	{ rows++; least += $8 > 0 }
-	END { exit bad || rows != 20 || least != 8 || !judged }' "$work/out"
+	END { exit bad || rows != 20 || least != 8 || turns != 2 || !judged }' "$work/out"
 result $? "test/bench/coll_compare.sh measures them beside MPICH's algorithms, its shared memory, and what it takes at least"
 
 # Who gives way does so to those of its session.  Process group and session of whoever reads it:
