@@ -76,7 +76,7 @@ int coll_hold(struct emu_host *host, struct emu_coll_view *from, const struct em
 	if (fence ? s->n == 0 : s->n >= port->reorder.window || emu_reorder_first(port->reorder.seed, number))
 		return EMU_NOW;
 	if (!has_room(s))
-		return GLEX_ERR_STATUS_SRC_HOST_DEAD;
+		return GLEX_ERR_STATUS_PCIE_READ; /* as where a unit cannot be had */
 	held = &s->held[s->n];
 	held->key = s->sent + emu_reorder_delay(port->reorder.seed, port->reorder.window, number);
 	if (fence)

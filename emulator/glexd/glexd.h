@@ -61,7 +61,7 @@ struct session {
 	cpu_set_t cores; /* it may run on; none: it does not count */
 };
 
-/* What a port's collective unit has sent, and is held back; see coll_shuffle.c. */
+/* Of what a port's collective unit has sent what is held back; see coll_shuffle.c. */
 struct coll_shuffle {
 	struct held *held; /* n of them; there is room for `room` */
 	uint32_t n, room;

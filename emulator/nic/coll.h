@@ -43,10 +43,10 @@
  * COLL-A4     turn   load which          acquire   COLL-R4   also if the last one died
  * COLL-R5     turn   intent.filled = n   release   COLL-A5   claims and slots are complete (I3)
  * COLL-A5     glexd  load filled         acquire   COLL-R5   they may be published
- * COLL-R6     owner  asked += 1              release   COLL-A6   out of order: the requests before can be seen
- * COLL-A6     glexd  load asked              acquire   COLL-R6   they are executed by what follows
- * COLL-R7     glexd  served = asked          release   COLL-A7   they have been, and nothing is held back
- * COLL-A7     owner  load served             acquire   COLL-R7   what came to nothing has been told
+ * COLL-R6     owner  asked += 1          release   COLL-A6   out of order: what was posted before can be seen
+ * COLL-A6     glexd  load asked          acquire   COLL-R6   it is executed by what follows
+ * COLL-R7     glexd  served = asked      release   COLL-A7   it has been, and nothing is held back
+ * COLL-A7     owner  load served         acquire   COLL-R7   what came to nothing has been told
  * crash       who has the turn dies: glexd publishes what was complete (emu_coll_inherit), gives the
  *             turn back, discards other slots of his, then asks for a turn at every port | who has put
  *             in something dies before he asks: the same | the owner dies: the port is closed
