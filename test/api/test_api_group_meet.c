@@ -4,6 +4,7 @@
  * leaves, gives the group up or is asked; and sent to who cannot look there, from the beginning or in the middle.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -258,6 +259,68 @@ START_TEST(meet__some_have_threads__all_have_what_comes_of_it)
 }
 END_TEST
 
+/* ---- where they look ------------------------------------------------------------- */
+
+/* A word of shared memory, whoever maps it. */
+struct spot {
+	unsigned long inode, at;
+};
+
+static struct spot spot_of(const void *word)
+{
+	unsigned long from, to, offset, address = (unsigned long)(uintptr_t)word;
+	struct spot spot = {0, 0};
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	ck_assert_ptr_nonnull(maps);
+	while (!spot.inode && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %*s %lx %*s %lu", &from, &to, &offset, &spot.inode) == 4 && address >= from &&
+		    address < to)
+			spot.at = address - from + offset;
+		else
+			spot.inode = 0;
+	fclose(maps);
+	return spot;
+}
+
+static void looking_member(int fd, void *arg)
+{
+	const uint64_t *word;
+	struct spot spot;
+	uint64_t value;
+
+	meet_all(fd, arg);
+	OK(glex_group_barrier(group));
+	RETURNS(glex_group_look(group, &word, &value), GLEX_NO_MP);
+	spot = spot_of(word);
+	say(fd, &spot, sizeof(spot));
+	OK(glex_group_wait(group, WAIT_MS));
+	close_group();
+}
+
+/* So many that none remembers the ways to all. */
+START_TEST(look__from_the_first_barrier_on__all_do_at_one_word)
+{
+	struct crowd many = {.n = 16, .shape = GLEX_GROUP_DIRECT};
+	struct spot spot[MAX];
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start(&many, peer, looking_member);
+	for (i = 1; i < many.n; i++)
+		hear(peer[i].fd, &spot[i], sizeof(spot[i]));
+	ck_assert_uint_ne(spot[1].inode, 0);
+	for (i = 2; i < many.n && CAN_BE_ALONE; i++)
+		ck_assert_mem_eq(&spot[i], &spot[1], sizeof(spot[i]));
+	OK(glex_group_barrier(group));
+	OK(glex_group_wait(group, WAIT_MS));
+	for (i = 1; i < many.n; i++)
+		peer_join(&peer[i]);
+	close_group();
+}
+END_TEST
+
 /* The last collective of all, and member 0, which others look at, may not look at theirs. */
 static void last_member(int fd, void *arg)
 {
@@ -293,6 +356,7 @@ int main(void)
 	tcase_add_test(tc, fail__member_0_after_a_collective__others_have_the_result);
 	tcase_add_loop_test(tc, meet__some_have_threads__all_have_what_comes_of_it, 0,
 			    (int)(sizeof(threaded) / sizeof(threaded[0])));
+	tcase_add_loop_test(tc, look__from_the_first_barrier_on__all_do_at_one_word, 0, 3);
 	tcase_add_loop_test(tc, close__who_has_threads_by_then__all_leave, 0, 3);
 	suite_add_tcase(suite, tc);
 	return run_suite(suite);

@@ -61,6 +61,15 @@ EMU_TOGETHER const struct line *glexi_meet_expect(struct glex_group *group)
 
 /* ---- arriving ------------------------------------------------------------------- */
 
+/* A way is found to what has been reached before, and is remembered; since then others may have taken its place. */
+static bool finds_way_back(struct glex_group *group)
+{
+	uint64_t ended;
+
+	return group->me && glexi_board_ask_ended(group, place_of(group, 0), &ended) == GLEX_SUCCESS &&
+	       look_at(group, SHOWN, LINE);
+}
+
 glex_ret_t glexi_meet_say_blind(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
@@ -68,6 +77,9 @@ glex_ret_t glexi_meet_say_blind(struct glex_group *group)
 	glex_ret_t ret;
 
 	if (direct->looks || direct->is_blind)
+		return GLEX_SUCCESS;
+	direct->looks = finds_way_back(group);
+	if (direct->looks)
 		return GLEX_SUCCESS;
 	ret = glexi_board_add(group, 0, (uint32_t)offsetof(struct glexi_board, blind), bit_of(group->me), &old);
 	direct->is_blind = ret == GLEX_SUCCESS;
