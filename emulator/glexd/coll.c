@@ -2,7 +2,8 @@
 /*
  * coll.c - collective units of ports: made when somebody first asks, run by
  * glexd where nobody else can: a NORMAL port's requests that waited for its
- * descriptor queue, and what a process that died had begun (emulator/nic/coll.h).
+ * descriptor queue, and what a process that died had begun (emulator/nic/coll.h); with
+ * GLEX_REORDER all (coll_shuffle.c).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -139,7 +139,7 @@ bool coll_serve_shuffled(struct glexd *glexd, struct port *port)
 	struct emu_coll *coll = port->coll.coll;
 	uint32_t asked;
 
-	if (!port->coll_seg.base || !port->reorder.window)
+	if (!port->coll_seg.base)
 		return false;
 	asked = atomic_load_explicit(&coll->asked, memory_order_acquire); /* COLL-A6 */
 	serve(glexd, port, false);

@@ -10,7 +10,8 @@
  * on its bell when there is nothing to do; a nap in which nothing came is followed
  * by the next one.
  *
- * With GLEX_REORDER every port has a queue, and dma_shuffle.c serves them.
+ * With GLEX_REORDER every port has a queue, and dma_shuffle.c serves them; and coll_shuffle.c all collective units,
+ * which rings as a poster does.
  *
  * Which cache lines travel between it and a poster: backend/nic/queue.c.  An empty round
  * only loads dma_pending of each NIC, which stays in this core's cache until somebody

@@ -210,11 +210,11 @@ void coll_kick_all(struct glexd *glexd);
 /* Discards what it has claimed of the unit's queue; returns how many. */
 uint32_t coll_reap(struct port *port, uint32_t dead);
 
-/* coll_shuffle.c: the same out of order; else nothing.  With the lock held. */
+/* coll_shuffle.c: the same out of order, with the lock held.  The first is of emu_host_ops; in order it holds nothing. */
 int coll_hold(struct emu_host *host, struct emu_coll_view *from, const struct emu_desc *desc, const void *data);
 /* Executes what has been posted, and sends what is due.  True: something is held back. */
 bool coll_serve_shuffled(struct glexd *glexd, struct port *port);
-/* Sends all, before its owner closes the port. */
+/* Sends all, before its owner closes the port; in order there is nothing to send. */
 void coll_end_shuffled(struct glexd *glexd, struct port *port);
 
 /* session.c: clients. */

@@ -94,15 +94,6 @@ START_TEST(mps__of_one_list__all_arrive_in_an_order_that_the_seed_gives)
 }
 END_TEST
 
-static void post_mp(glex_ep_handle_t ep, struct glex_imm_mp_req *req)
-{
-	glex_ret_t ret;
-
-	while ((ret = glex_send_imm_mp(ep, req, NULL)) == GLEX_BUSY)
-		;
-	OK(ret);
-}
-
 static void send_numbered(struct side *from, glex_ep_addr_t to, uint32_t n, uint32_t number, int32_t flag)
 {
 	uint32_t i;

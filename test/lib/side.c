@@ -195,11 +195,16 @@ void glexd_go_on(void)
 		ck_assert_msg(got_ == GLEX_SUCCESS, "%s: %s", #call, glex_error_str(got_));                            \
 	} while (0)
 
+void post_mp(glex_ep_handle_t ep, struct glex_imm_mp_req *req)
+{
+	POST(glex_send_imm_mp(ep, req, NULL));
+}
+
 void send_mp(struct side *side, glex_ep_addr_t to, const void *data, uint32_t len)
 {
 	struct glex_imm_mp_req req = {.rmt_ep_addr = to, .data = (void *)(uintptr_t)data, .len = len};
 
-	POST(glex_send_imm_mp(side->ep, &req, NULL));
+	post_mp(side->ep, &req);
 }
 
 void post_imm(glex_ep_handle_t ep, struct glex_imm_rdma_req *req)

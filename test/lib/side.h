@@ -101,6 +101,7 @@ void glexd_go_on(void);
 /* ---- posting; BUSY is waited for ------------------------------------------ */
 
 void send_mp(struct side *side, glex_ep_addr_t to, const void *data, uint32_t len);
+void post_mp(glex_ep_handle_t ep, struct glex_imm_mp_req *req);
 void post_imm(glex_ep_handle_t ep, struct glex_imm_rdma_req *req);
 void post_rdma(glex_ep_handle_t ep, struct glex_rdma_req *req);
 

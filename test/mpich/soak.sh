@@ -79,11 +79,11 @@ run() {
 	exit 1
 }
 
-# KiB that glexd has in memory of its own, once a second: what it shares with the ranks it touches little by little.
+# KiB that glexd has in memory of its own, twice a second: what it shares with the ranks it touches little by little.
 watch_glexd() {
 	local pid
 
-	while sleep 1; do
+	while sleep 0.5; do
 		pid=$(pgrep -f "glexd .*-$GLEX_JOB\$" | head -n 1)
 		[ -z "$pid" ] || awk '/^RssAnon:/ {print $2}' "/proc/$pid/status" 2>/dev/null
 		[ ! -t 2 ] || printf '\r%s: %d s ' "$prog" "$SECONDS" >&2
@@ -93,10 +93,10 @@ watch_glexd() {
 glexd_grows() {
 	awk '{kib[NR] = $1} END {
 		for (i = 1; i <= NR; i++)
-			if (i <= 1 + NR / 5 && kib[i] > early) early = kib[i]
+			if (i <= 1 + NR / 5) { if (kib[i] > early) early = kib[i] }
 			else if (kib[i] > late) late = kib[i]
 		printf "glexd %d KiB, then %d KiB\n", early, late
-		exit late <= early + 1024
+		exit NR > 0 && late <= early + 1024
 	}' "$work/glexd"
 }
 
@@ -107,6 +107,6 @@ else
 	trap 'kill $!; rm -rf "$work"' EXIT
 	export GLEX_MPI_COLL=all GLEX_MPI_COLL_AFTER=1
 	run $((calls / 500 + 120)) "$work/come" "$calls" "$seed"
-	! glexd_grows || die "the memory of glexd grows"
+	! glexd_grows || die "the memory of glexd grows, or was not seen"
 fi
 echo ok

@@ -263,9 +263,10 @@ void glexi_direct_deliver(struct glex_group *group, const struct line *line);
 void glexi_direct_finish(struct glex_group *group);
 
 /*
- * Of what is shown: meet.c.  arrive: sends and adds, and true: now this member waits.  say_blind: else, before he adds himself,
- * if he cannot look; GLEX_NO_MP: not now.  find_blind, show: the last one's, of what is in `mine`.  expect: it is waited
- * for; where it lies until the next call of the library, NULL: nowhere to look at.  take: as of boards.
+ * Of what is shown: meet.c.  arrive: sends and adds, and true: now this member waits.  say_blind: else, before he adds
+ * himself, if he cannot look, and does not find the way back; GLEX_NO_MP: not now.  find_blind, show: the last one's, of
+ * what is in `mine`.  expect: it is waited for; where it lies until the next call of the library, NULL: nowhere to look
+ * at.  take: as of boards.
  */
 bool glexi_meet_arrive(struct glex_group *group, glex_ret_t *ret_p);
 glex_ret_t glexi_meet_say_blind(struct glex_group *group);

@@ -14,7 +14,7 @@
  * With GLEX_REORDER every endpoint has a queue, and requests past which others go
  * first are executed here (emulator/nic/reorder.h).
  * Collective requests go into a queue of their own (coll.c), behind which no other
- * request waits, and which is out of order in its own way.
+ * request waits; with GLEX_REORDER glexd executes what is in it.
  *
  * Each call tries the usual case first: one small request to a peer, from
  * and to regions seen before; emulator/nic/fast.h has it, and says which cache
