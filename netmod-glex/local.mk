@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	netmod-glex/README.md \
 	netmod-glex/build-mpich.sh \
 	netmod-glex/glue/glex_all.c \
+	netmod-glex/glue/glex_bcast.c \
 	netmod-glex/glue/glex_coll.c \
 	netmod-glex/glue/glex_coll.h \
 	netmod-glex/glue/glex_reduce.c \

@@ -721,6 +721,17 @@ glex_ret_t glex_group_wait(glex_group_t group, int32_t timeout);
 glex_ret_t glex_group_look(glex_group_t group, const uint64_t **word_p, uint64_t *value_p);
 
 /*
+ * 1: of the members that run on this processor this one was the last to begin what was begun, it seems, and it has not
+ * ended.  Then to give way (sched_yield) before each look brings nothing on, and costs changes of process; it is better to
+ * look alone for a while, and to give way after that, for it is a guess: by where members were when they began, and by how
+ * many began the collective before there.  For groups that are all there is to run on their processors.
+ * 0: not so, or not known: on a tree, of what does not involve all members, and where one's process has threads; and at
+ * first, for nobody counts before he has asked once.
+ * What glex_group_look has given stays good.
+ */
+int glex_group_is_last_here(glex_group_t group);
+
+/*
  * Gives the group up, for all members: for who cannot go on, as when it has no data for a broadcast that others
  * have begun.  What is under way, or begun later, ends here at once, and with those who
  * wait within a second or so, as after a member's death.  Does not wait.  What has ended for a member stays as it is.

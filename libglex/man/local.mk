@@ -77,6 +77,7 @@ glex_man_aliases = \
 	libglex/man/glex_group_allgather.3 \
 	libglex/man/glex_group_wait.3 \
 	libglex/man/glex_group_look.3 \
+	libglex/man/glex_group_is_last_here.3 \
 	libglex/man/glex_group_abandon.3 \
 	libglex/man/glex_group_fail.3 \
 	libglex/man/glex_group_leave.3 \

@@ -41,6 +41,7 @@
 #include "glex_coll_op.c"
 #include "glex_tree.c"
 #include "glex_coll.c"
+#include "glex_bcast.c"
 #include "glex_stage.c"
 #include "glex_pass.c"
 #include "glex_gather.c"

@@ -33,8 +33,9 @@
 
 #include <sched.h>
 
-#define MPID_NEM_GLEX_SPINS	 64 /* looks at the own queue alone, before the others' messages */
-#define MPID_NEM_GLEX_COLL_LOOKS 8  /* one in so many from then on is for the others' messages */
+#define MPID_NEM_GLEX_SPINS	 64   /* looks at the own queue alone, before the others' messages */
+#define MPID_NEM_GLEX_COLL_LOOKS 8    /* one in so many from then on is for the others' messages */
+#define MPID_NEM_GLEX_PATIENCE	 2048 /* looks of who has no reason to give way, at most */
 
 /* ---- operations ------------------------------------------------------------ */
 
@@ -455,6 +456,25 @@ static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
 }
 
 /*
+ * Before it gives way: where all ranks take part and this one was the last of its processor, nobody there can bring on what
+ * is waited for; if it comes while another one runs, all there have one more turn.  Half as long after each time that it did
+ * not come, as where ranks compute, and others' processes may want the processor; twice after one that it did.
+ */
+MPID_NEM_GLEX_HOT static void MPID_nem_glex_stay(struct MPID_nem_glex_tree *tree)
+{
+	unsigned left = MPID_NEM_GLEX_PATIENCE >> tree->vain;
+
+	if (tree->comm->remote_size != MPIR_Process.size || !glex_group_is_last_here(tree->group))
+		return;
+	for (; left && !MPID_nem_glex_is_there(tree); left--)
+		glexch_relax();
+	if (left)
+		tree->vain -= tree->vain > 0;
+	else
+		tree->vain += MPID_NEM_GLEX_PATIENCE >> tree->vain > MPID_NEM_GLEX_SPINS;
+}
+
+/*
  * Until it is over; who has an operation has looked for it a while (MPID_nem_glex_tree_look).  Where ranks outnumber
  * processors, whoever has nothing to do gives way at once, and looks at a word alone between two turns: the others have
  * to come to their calls.  An error of MPICH's progress engine is somebody else's, and is returned when it is over: a
@@ -469,6 +489,8 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree,
 	for (i = 0; i < spins; i++)
 		if (MPID_nem_glex_tree_poll(tree) && MPID_nem_glex_is_over(tree, op, req))
 			return MPI_SUCCESS;
+	if (crowded && !op && tree->word)
+		MPID_nem_glex_stay(tree);
 	for (i = op ? MPID_NEM_GLEX_COLL_LOOKS : 1; !MPID_nem_glex_is_over(tree, op, req); i++) {
 		if (MPIR_IS_THREADED || MPID_nem_glex_is_mpichs(tree)) {
 			MPID_nem_glex_wait_by_mpich(tree, op, req, &mpi_errno);
@@ -574,8 +596,10 @@ MPID_NEM_GLEX_HOT static glex_ret_t MPID_nem_glex_tree_look(struct MPID_nem_glex
 
 	if (unlikely(MPIR_IS_THREADED))
 		return ret;
+	if (MPID_nem_glex.crowded && ret == GLEX_NO_MP && tree->word)
+		MPID_nem_glex_stay(tree);
 	for (; ret == GLEX_NO_MP && tree->word && left; left--) {
-		if (MPID_nem_glex.crowded)
+		if (MPID_nem_glex.crowded && !MPID_nem_glex_is_there(tree))
 			sched_yield();
 		if (MPID_nem_glex_is_there(tree))
 			ret = glex_group_look(tree->group, &tree->word, &tree->value);
@@ -659,63 +683,6 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier(MPIR_Comm *comm, int failed, 
 		return MPID_nem_glex_barrier_now(tree);
 	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BARRIER, req_p, &op);
 	return mpi_errno == MPI_SUCCESS ? MPID_nem_glex_coll_do(tree, op) : mpi_errno;
-}
-
-/*
- * Two that share memory copy twice, but both at a time, and that is faster.  Others of two
- * have one message to save, not several: only where there is a way without copies.
- */
-static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
-{
-	uint64_t least = comm->remote_size == 2 ? 4 * MPID_nem_glex.coll_long : MPID_nem_glex.coll_long;
-
-	if (comm->remote_size == 2 && MPID_nem_glex_nearness(comm) == MPID_NEM_GLEX_MIXED)
-		return 0;
-	return least && len >= least && len <= GLEX_GROUP_LONG_MAX;
-}
-
-/* Types may differ among ranks, the number of bytes does not. */
-MPID_NEM_GLEX_HOT static int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root,
-						 MPIR_Comm *comm, int failed, MPIR_Request **req_p)
-{
-	struct MPID_nem_glex_op here, *op;
-	struct MPID_nem_glex_tree *tree;
-	int mpi_errno = MPI_SUCCESS, contig, is_long, does = 1;
-	MPIR_Datatype *dt ATTRIBUTE((unused));
-	unsigned char *packed = NULL;
-	MPI_Aint lb;
-	intptr_t len;
-
-	MPIDI_Datatype_get_info(count, type, contig, len, dt, lb);
-	is_long = MPID_nem_glex_is_long(comm, (uint64_t)len);
-	if (len < 1 || (!is_long && (size_t)len > MPID_nem_glex.coll_packets * MPID_NEM_GLEX_MP_BYTES))
-		return MPIDI_GLEX_PASS;
-	mpi_errno = MPID_nem_glex_tree_of(comm, !req_p, failed, &tree);
-	if (tree && is_long)
-		mpi_errno = MPID_nem_glex_tree_has(tree, MPID_NEM_GLEX_NEEDS_BUFFERS, MPID_nem_glex_longs_try, !req_p,
-						   &does);
-	MPIR_ERR_CHECK(mpi_errno);
-	if (!tree || !does)
-		return MPIDI_GLEX_PASS;
-	if (!contig) {
-		packed = MPL_malloc((size_t)len, MPL_MEM_COLL);
-		MPIR_ERR_CHKANDJUMP(!packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
-		if (root == comm->rank)
-			mpi_errno = MPID_nem_glex_coll_pack(buf, count, type, packed, len);
-		MPIR_ERR_CHECK(mpi_errno);
-	}
-	mpi_errno = MPID_nem_glex_op_new(&here, comm, MPID_NEM_GLEX_BCAST, req_p, &op);
-	MPIR_ERR_CHECK(mpi_errno);
-	op->root = root;
-	op->is_long = is_long;
-	op->len = (size_t)len;
-	op->to = packed ? packed : (unsigned char *)buf + lb;
-	if (packed)
-		MPID_nem_glex_op_set_packed(op, packed, (size_t)len, buf, count, type);
-	return MPID_nem_glex_coll_do(tree, op);
-fn_fail:
-	MPL_free(packed);
-	return mpi_errno;
 }
 
 /* ---- beginning and end ----------------------------------------------------- */

@@ -86,6 +86,7 @@ struct MPID_nem_glex_tree {
 	/* As its last look at the group left them: another finds nothing before *word is value; NULL: who knows */
 	const uint64_t *word;
 	uint64_t value;
+	unsigned vain; /* how often in a row, up to a limit, it has not come while this rank stayed on its processor */
 };
 
 /* ---- glex_coll.c ----------------------------------------------------------- */
@@ -159,6 +160,12 @@ int MPID_nem_glex_tree_has(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_n
 /* On the list of those that are polled; a tree that has been made, or not, begins what waits for that. */
 void MPID_nem_glex_tree_enter(struct MPID_nem_glex_tree *tree);
 void MPID_nem_glex_tree_go(struct MPID_nem_glex_tree *tree);
+
+/* ---- glex_bcast.c ---------------------------------------------------------- */
+
+/* As struct MPIDI_GLEX_coll has it. */
+int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm, int failed,
+			MPIR_Request **req_p);
 
 /* ---- glex_exchange.c ------------------------------------------------------- */
 

@@ -50,6 +50,7 @@ glex_api_tests = \
 	test/api/test_api_group_by \
 	test/api/test_api_group_gather \
 	test/api/test_api_group_long \
+	test/api/test_api_group_here \
 	test/api/test_api_group_meet \
 	test/api/test_api_group_open \
 	test/api/test_api_group_stage \
@@ -111,6 +112,8 @@ test_api_test_api_group_gather_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_gather_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_long_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_long_LDADD = $(glex_api_ldadd)
+test_api_test_api_group_here_CFLAGS = $(glex_api_cflags)
+test_api_test_api_group_here_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_meet_CFLAGS = $(glex_api_cflags)
 test_api_test_api_group_meet_LDADD = $(glex_api_ldadd)
 test_api_test_api_group_open_CFLAGS = $(glex_api_cflags)

@@ -3,6 +3,7 @@
 #ifndef TEST_GROUP_H
 #define TEST_GROUP_H
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,20 @@ static inline void close_group(void)
 {
 	OK(glex_group_close(group));
 	OK(glex_close_device(dev));
+}
+
+static inline void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* This process has had another thread, and so may have one again. */
+static inline void have_thread(void)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, nothing, NULL), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
 static inline double value_of(uint32_t round, uint32_t me)

@@ -3,7 +3,6 @@
  * test_api_group_meet.c - what comes of a collective is shown on member 0's board: to who comes late, when member 0
  * leaves, gives the group up or is asked; and sent to who cannot look there, from the beginning or in the middle.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,20 +13,6 @@
 #define LATE 2u
 
 static struct crowd direct_four = {.n = N, .shape = GLEX_GROUP_DIRECT};
-
-static void *nothing(void *arg)
-{
-	return arg;
-}
-
-/* This process has had another thread, and so may have one again. */
-static void have_thread(void)
-{
-	pthread_t thread;
-
-	ck_assert_int_eq(pthread_create(&thread, NULL, nothing, NULL), 0);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
-}
 
 static void begin_sum(uint32_t me, uint32_t round, union glex_coll_data_loc *unit)
 {

@@ -9,7 +9,7 @@
  *     has waited for what the others did after they had ended this call.
  *
  * Ordering: whoever waits for a stamp, or for one of the words before them, loads it with acquire; it is stored, or
- * added to, with release (the addition with both), after the words that it tells of.
+ * added to, with release (the addition with both), after the words that it tells of.  `here` is a guess, relaxed.
  */
 #define _GNU_SOURCE
 #include "coll_least.h"
@@ -23,6 +23,8 @@
 #include <unistd.h>
 
 #define TURNS 3000
+#define HERE  8	    /* processors beyond share words with these */
+#define STAYS 20000 /* looks of who came last of its processor, before it gives way */
 
 struct word {
 	_Alignas(64) double value;
@@ -31,6 +33,8 @@ struct word {
 
 struct shared {
 	_Alignas(64) _Atomic uint64_t arrived;
+	_Atomic uint32_t here[HERE]; /* a processor's: the meeting, how many at the one before, how many so far */
+	_Alignas(64) _Atomic uint64_t met;
 	_Alignas(64) _Atomic uint64_t turns; /* of least_turn */
 	_Atomic uint64_t is_over;
 	struct word words[];
@@ -70,11 +74,24 @@ void least_close(void)
 	MPI_Win_free(&win);
 }
 
-static void wait_for(const _Atomic uint64_t *number, uint64_t least)
+/* stays: looks that bring on nobody, before it gives way to others. */
+static void wait_for(const _Atomic uint64_t *number, uint64_t least, int stays)
 {
 	while (atomic_load_explicit(number, memory_order_acquire) < least)
-		if (crowded)
+		if (crowded && stays-- <= 0)
 			sched_yield();
+}
+
+/* As of glex_group_is_last_here: whether all who were on this processor the last time have come. */
+static int is_last_here(void)
+{
+	_Atomic uint32_t *here = &shared->here[sched_getcpu() % HERE];
+	uint32_t word = atomic_load_explicit(here, memory_order_relaxed); /* relaxed: a guess */
+
+	if (word >> 16 != (uint16_t)meetings)
+		word = (uint32_t)meetings << 16 | (word & 0xff) << 8;
+	atomic_store_explicit(here, ++word, memory_order_relaxed); /* relaxed: a guess */
+	return (word & 0xff) == (word >> 8 & 0xff);
 }
 
 /* Of call n, what rank r says. */
@@ -91,7 +108,7 @@ static void say(struct word *word, double value)
 
 static double hear(const struct word *word)
 {
-	wait_for(&word->stamp, calls);
+	wait_for(&word->stamp, calls, 0);
 	return word->value;
 }
 
@@ -127,9 +144,13 @@ double least_turn(void)
 
 void least_barrier(void)
 {
-	meetings++;
-	atomic_fetch_add_explicit(&shared->arrived, 1, memory_order_acq_rel);
-	wait_for(&shared->arrived, meetings * (uint64_t)ranks);
+	uint64_t all = ++meetings * (uint64_t)ranks;
+	int stays = crowded && is_last_here() ? STAYS : 0;
+
+	if (atomic_fetch_add_explicit(&shared->arrived, 1, memory_order_acq_rel) + 1 == all)
+		atomic_store_explicit(&shared->met, meetings, memory_order_release);
+	else
+		wait_for(&shared->met, meetings, stays);
 }
 
 void least_bcast(double *word, int root)

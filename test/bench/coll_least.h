@@ -3,8 +3,8 @@
  * coll_least.h - the same collectives by a program that does nothing else.
  *
  * Ranks of one machine, a few lines of shared memory, no library in between: what waiting for each other costs
- * itself, by the system's sched_yield where ranks outnumber processors.  Hardly anything is left that a library could
- * leave out; not the least there is: who knows that all of its processor have come would better spin (collectives.md).
+ * itself.  Where ranks outnumber processors that is sched_yield, by all but who comes last of its processor.  Hardly
+ * anything is left that a library could leave out.
  */
 #ifndef COLL_LEAST_H
 #define COLL_LEAST_H

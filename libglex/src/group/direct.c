@@ -698,7 +698,7 @@ EMU_TOGETHER glex_ret_t glexi_direct_begin(struct glex_group *group, void *data,
 	direct->steps = steps_of(group);
 	direct->is_line = direct->lines == 1 && waits_for_result(group);
 	direct->is_shown = is_shown(group);
-	direct->looks = false;
+	direct->looks = direct->is_last_here = false;
 	if (is_all(group) && !direct->exchange)
 		expect_all(group);
 	ret = GLEX_SUCCESS;

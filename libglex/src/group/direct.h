@@ -7,7 +7,7 @@
  *   meet.c     the same, where what comes of them is shown to all
  *   gather.c   the same, where those of all are the result
  *
- *   board      | arrived 2, blind, parted | ended, broken | shown | lines of 64 bytes |
+ *   board      | arrived 2, blind, parted, here 8 | ended, broken | shown | lines of 64 bytes |
  *   lines      | ... | a collective | the next | ... | the first again | ...      a ring: all members count alike
  *   collective | operands, line by line: a team's, those of teams | results |
  *   line       | ... data, to the right | stamp 8 |                 stamp: line's number, what, bytes
@@ -54,14 +54,15 @@ struct line {
 #define LINES	  68u /* of the ring: */
 #define FEW_LINES 37u
 #define LEVELS	  2u
+#define HERE	  8u /* processors beyond share words with these */
 
 struct glexi_board {
 	uint64_t arrived[LEVELS]; /* how many, and above 32 bits at what, in sum since the beginning */
 	uint64_t blind;		  /* who cannot look at what is shown, a bit for each member, */
 	uint64_t parted;	  /* and who will not any more */
-	unsigned char apart[LINE - 8 * LEVELS - 16];
-	uint64_t ended;	 /* up to where in the ring, its laps counted, its owner has ended all */
-	uint64_t broken; /* of its owner's card, by whoever gives it up; else: by nobody */
+	uint32_t here[HERE];	  /* a processor's: how many of it have begun what all have (meet.c) */
+	uint64_t ended;		  /* up to where in the ring, its laps counted, its owner has ended all */
+	uint64_t broken;	  /* of its owner's card, by whoever gives it up; else: by nobody */
 	unsigned char apart2[LINE - 16];
 	struct line shown;
 	struct line line[];
@@ -78,6 +79,7 @@ struct glexi_board {
 
 static_assert(sizeof(struct glexi_board) + LINES * LINE <= GLEXI_BOARD && sizeof(struct glexi_board) % LINE == 0,
 	      "lines");
+static_assert(offsetof(struct glexi_board, ended) == LINE, "arrived and here are in one line");
 static_assert(sizeof(struct glexi_board) + FEW_LINES * LINE <= GLEXI_BOARD_OF_FEW && GLEXI_FEW <= FLAT, "of few");
 static_assert(2 * MOST_LINES(GLEXI_FEW, 0) <= FEW_LINES && 2 * MOST_LINES(FLAT, 0) <= LINES, "two, flat");
 static_assert(2 * MOST_LINES(TEAM, GLEX_GROUP_DIRECT_MAX / TEAM) <= LINES, "two, in teams");
@@ -110,6 +112,7 @@ struct glexi_direct {
 	uint64_t lag;		   /* up to where all have ended, as is known here */
 	uint64_t shown_to;	   /* up to where that goes which was shown last; 0: nothing was */
 	bool is_blind, has_parted; /* this one has said so */
+	bool counts_here;	   /* who is here: this one has been asked */
 	bool was_asked;		   /* by member 0: somebody who had not parted, */
 	uint64_t parts_ms;	   /* which it waits for since then; 0: it does not */
 	uint32_t *asleep; /* who is to be woken, by member: when this line, but for its upper bits, is sent; 0: not */
@@ -122,6 +125,7 @@ struct glexi_direct {
 	glex_ret_t failed;
 	bool all, exchange, has_asked, is_held; /* all take part in all of it; is_held: for want of room */
 	bool has_said;				/* that this one is asleep */
+	bool is_last_here;			/* of its processor, by what `here` has */
 	bool is_line;				/* what comes of it: one alone is waited for; */
 	bool is_shown, looks;			/* it is shown; and this one looks there */
 	uint64_t blind;				/* if it is shown: who the last one sends it to besides */

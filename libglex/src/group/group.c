@@ -612,3 +612,8 @@ EMU_TOGETHER glex_ret_t glex_group_look(glex_group_t group, const uint64_t **wor
 	*word_p = ret == GLEX_NO_MP && group->direct && !group->is_longer ? glexi_direct_word(group, value_p) : NULL;
 	return ret;
 }
+
+int glex_group_is_last_here(glex_group_t group)
+{
+	return group && group->direct && !group->is_broken && !group->is_longer && glexi_meet_is_last_here(group);
+}

@@ -13,17 +13,23 @@
  * Who cannot look there (its process has threads, or others execute its requests) says so before he arrives, in `blind`,
  * once: what is shown is sent to him besides.  Who could when he arrived, and cannot any more, GETs it.
  * glexi_meet_look, the short way of who waits, is for any result of one line: where it is sent, that lies on the own board.
+ * Who has begun as the last of those of his processor keeps that from nobody if he does not give way, and is there the
+ * sooner.  So members count, behind `arrived` and in its line, which is theirs then: by processor, this collective's and
+ * those of the one before.  It is a guess: some may be on another one now, or cannot count, and two that write at a
+ * time count as one.
  * The board has to stay until all have looked.  So who leaves says so, in `parted`, and member 0 leaves when all have;
  * who takes his time is asked how far he has come.
  *
  * Ordering:
  *   shown.stamp    the last of the line, release   by who looks, acquire: all of the line is there (I3)
  *   blind          before `arrived`, seq_cst       by who has added himself as the last, relaxed: it is there
+ *   here           relaxed, nothing depends on it  relaxed
  *   parted         when all has been read, seq_cst by member 0, acquire: nobody reads any more
  *   ended          release                         by a GET: the same
  */
 #include "group/direct.h"
 
+#include <sched.h>
 #include <time.h>
 
 #define SHOWN	((uint32_t)offsetof(struct glexi_board, shown))
@@ -37,6 +43,18 @@ EMU_TOGETHER static inline const void *look_at(const struct glex_group *group, u
 	if (!group->me)
 		return (const char *)direct->board + offset;
 	return direct->way ? glex_get_place(direct->way, offset, len) : NULL;
+}
+
+/* Where this process may operate on that of member 0's board, as long as nothing of the library is called; NULL: it may not. */
+EMU_TOGETHER static inline struct glexi_board *first_line_of(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	char *last;
+
+	if (!group->me)
+		return direct->board;
+	last = glex_atomic_place(direct->way, LINE - 8, 8);
+	return last ? (struct glexi_board *)(void *)(last - (LINE - 8)) : NULL;
 }
 
 static uint64_t bit_of(uint32_t member)
@@ -86,6 +104,26 @@ glex_ret_t glexi_meet_say_blind(struct glex_group *group)
 	return ret;
 }
 
+/* A word of `here`: the collective, how many of the one before, how many so far. */
+#define CALL(seq)    ((uint32_t)(seq) << 16)
+#define IS_OF(word)  ((word)&0xffff0000u)
+#define BEFORE(n)    ((n) << 8)
+#define SO_FAR(word) ((word)&0xffu)
+
+/* This one, on that board.  Where some are blind nobody knows how many are to come. */
+EMU_TOGETHER static void count_here(struct glexi_direct *direct, struct glexi_board *board)
+{
+	uint32_t *here = &board->here[(uint32_t)sched_getcpu() % HERE];
+	uint32_t word = __atomic_load_n(here, __ATOMIC_RELAXED); /* relaxed: a guess */
+
+	if (IS_OF(word) != CALL(direct->seq))
+		word = CALL(direct->seq) | BEFORE(SO_FAR(word));
+	word++;
+	__atomic_store_n(here, word, __ATOMIC_RELAXED); /* relaxed: a guess */
+	direct->is_last_here = BEFORE(SO_FAR(word)) == (word & BEFORE(0xffu)) &&
+			       !__atomic_load_n(&board->blind, __ATOMIC_RELAXED); /* relaxed: a guess */
+}
+
 /*
  * Most of the time all there is to do, and by the fewest steps: the operand is stored, and this member added, and he is not the
  * last.  False: the stages go on where this has left them.
@@ -93,7 +131,8 @@ glex_ret_t glexi_meet_say_blind(struct glex_group *group)
 EMU_TOGETHER bool glexi_meet_arrive(struct glex_group *group, glex_ret_t *ret_p)
 {
 	struct glexi_direct *direct = group->direct;
-	uint64_t *arrived;
+	struct glexi_board *board;
+	uint64_t sum;
 
 	direct->looks = !direct->is_blind && look_at(group, SHOWN, LINE);
 	if (!direct->looks)
@@ -105,12 +144,15 @@ EMU_TOGETHER bool glexi_meet_arrive(struct glex_group *group, glex_ret_t *ret_p)
 			glexi_board_lay_out(group);
 		direct->stage = ADD;
 	}
-	arrived = group->me ? glex_atomic_place(direct->way, 0, 8) : direct->board->arrived;
-	if (!arrived)
+	board = first_line_of(group);
+	if (!board)
 		return false;
 	direct->stage = ADD + 1;
 	/* relaxed: stronger, as the NIC does it */
-	*ret_p = glexi_direct_arrived(group, __atomic_add_fetch(arrived, glexi_direct_one(direct), __ATOMIC_SEQ_CST));
+	sum = __atomic_add_fetch(&board->arrived[0], glexi_direct_one(direct), __ATOMIC_SEQ_CST);
+	if (direct->counts_here)
+		count_here(direct, board);
+	*ret_p = glexi_direct_arrived(group, sum);
 	if (*ret_p != GLEX_SUCCESS || !(direct->steps >> TAKE & 1))
 		return false;
 	direct->stage = TAKE;
@@ -212,6 +254,14 @@ EMU_TOGETHER glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t
 	}
 	*word_p = direct->missing;
 	return (is ^ direct->missed) >> 24 ? GLEX_NO_MP : GLEX_NOT_IMPLEMENTED;
+}
+
+bool glexi_meet_is_last_here(struct glex_group *group)
+{
+	struct glexi_direct *direct = group->direct;
+
+	direct->counts_here = true;
+	return direct->stage == TAKE && direct->looks && direct->is_last_here;
 }
 
 /* ---- leaving --------------------------------------------------------------------- */

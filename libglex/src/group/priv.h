@@ -135,10 +135,11 @@ glex_ret_t glexi_direct_wait(struct glex_group *group, int32_t timeout);
 /*
  * Where what comes of a collective is shown on member 0's board (meet.c).  look: also of other results of one line;
  * GLEX_SUCCESS: as the wait; GLEX_NO_MP: it is not there, and *word_p and *value_p are as of glex_group_look;
- * GLEX_NOT_IMPLEMENTED: the wait has more to do.  part: begins to leave; parted: as the wait of that.  was_asked:
- * somebody may write to the board yet.
+ * GLEX_NOT_IMPLEMENTED: the wait has more to do.  is_last_here: as glex_group_is_last_here.  part: begins to leave;
+ * parted: as the wait of that.  was_asked: somebody may write to the board yet.
  */
 glex_ret_t glexi_meet_look(struct glex_group *group, const uint64_t **word_p, uint64_t *value_p);
+bool glexi_meet_is_last_here(struct glex_group *group);
 void glexi_meet_part(struct glex_group *group);
 glex_ret_t glexi_meet_parted(struct glex_group *group, int32_t timeout);
 bool glexi_meet_was_asked(const struct glex_group *group);
