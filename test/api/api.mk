@@ -29,7 +29,8 @@ test_lib_libside_la_SOURCES = \
 	test/lib/peer.c test/lib/peer.h \
 	test/lib/raw.c test/lib/raw.h \
 	test/lib/seccomp.c test/lib/seccomp.h \
-	test/lib/side.c test/lib/side.h
+	test/lib/side.c test/lib/side.h \
+	test/lib/suite.h
 test_lib_libside_la_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 
 glex_api_tests = \

@@ -650,5 +650,5 @@ int main(void)
 	tcase_add_test(tc, fork__child_is_a_client_too__adopts_its_own);
 	tcase_add_loop_test(tc, fork__no_means_for_the_copy__fork_works_and_it_is_said, 0, 2);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -656,5 +656,5 @@ int main(void)
 	tcase_add_loop_test(tc, rcache__adopted_memory_is_moved_and_its_place_kept__is_zero_there, 0, 2);
 	tcase_add_test(tc, rcache__neighbours_come_and_go_while_they_are_adopted__never_stale);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

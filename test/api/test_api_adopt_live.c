@@ -340,5 +340,5 @@ int main(void)
 	tcase_add_test(tc, adopt__region_of_a_cache_turns_hot__keeps_its_way);
 	tcase_add_test(tc, adopt__region_turns_hot_while_threads_and_peers_write__nothing_is_lost);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -187,5 +187,5 @@ int main(void)
 	tcase_add_loop_test(tc, adopt__parts_lie_apart__one_mapping_where_nobody_writes, alone, 2);
 	tcase_add_loop_test(tc, adopt__part_is_moved_elsewhere__shares_nothing_with_what_comes_in_its_place, alone, 2);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -327,5 +327,5 @@ int main(void)
 	tcase_add_test(tc, register_mem__once_and_reached_by_attach_often__is_put_into_huge_pages);
 	tcase_add_test(tc, register_mem__adopted__is_counted);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

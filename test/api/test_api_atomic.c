@@ -757,5 +757,5 @@ int main(void)
 	if (CAN_BE_ALONE)
 		tcase_add_test(tc, atomic__nothing_makes_other_threads_wait__refused_until_they_are_gone);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

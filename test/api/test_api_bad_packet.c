@@ -418,5 +418,5 @@ int main(void)
 	tcase_add_test(tc, writer_of_epq__killed_between_claim_and_publish__later_ones_arrive);
 	tcase_add_test(tc, writer_of_mpq__killed_between_claim_and_publish__armed_descriptor_is_readable_again);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

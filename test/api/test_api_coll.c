@@ -756,5 +756,5 @@ int main(void)
 	tcase_add_loop_test(tc, coll__behind_a_queued_put__overtakes_it_not, 0, 4);
 	tcase_add_loop_test(tc, coll__who_executes_is_killed__each_packet_passed_on_once, 0, 2);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

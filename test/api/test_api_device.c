@@ -697,5 +697,5 @@ int main(void)
 	tcase_add_test(tc, poll_dead__one_leaves_and_one_just_ends__the_second_is_told_to_who_never_sent_to_it);
 	tcase_add_test(tc, poll_dead__more_die_than_are_kept__the_first_is_not_missed);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

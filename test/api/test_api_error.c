@@ -666,5 +666,5 @@ int main(void)
 	tcase_add_loop_test(tc, stderr__nothing_wrong__stays_empty, 0, KINDS);
 	tcase_add_test(tc, error_str__success__exactly_successful);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

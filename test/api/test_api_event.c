@@ -329,5 +329,5 @@ int main(void)
 	tcase_add_loop_test(tc, discard_probed_event__every_128__queue_of_256_never_overflows, 0, KINDS);
 	tcase_add_loop_test(tc, eq__full__event_lost_data_in_place_and_sender_told, 0, KINDS);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

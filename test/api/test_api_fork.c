@@ -214,5 +214,5 @@ int main(void)
 	tcase_add_test(tc, fork__parent_ends_child_lives_on__endpoint_is_gone);
 	tcase_add_loop_test(tc, fork__other_threads_post__child_finds_no_lock_taken, 0, 3);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

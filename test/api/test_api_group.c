@@ -17,6 +17,7 @@ static const struct crowd crowds[] = {
 	{.n = 5, .degree = 2},
 	{.n = 5, .degree = 2, .shape = GLEX_GROUP_KNOMIAL},
 	{.n = 6, .degree = 3, .type = GLEX_EP_TYPE_EMULATE},
+	{.n = 11, .degree = 8},
 	{.n = 1, .shape = GLEX_GROUP_DIRECT},
 	{.n = 2, .shape = GLEX_GROUP_DIRECT, .type = GLEX_EP_TYPE_NORMAL},
 	{.n = 5, .shape = GLEX_GROUP_DIRECT},
@@ -744,5 +745,5 @@ int main(void)
 	tcase_add_loop_test(tc, group__members_have_left__who_still_waits_does_not_miss_them, 0,
 			    (int)(sizeof(leaving) / sizeof(leaving[0])));
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

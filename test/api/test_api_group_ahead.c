@@ -202,5 +202,5 @@ int main(void)
 	tcase_add_loop_test(tc, tree__leaves_run_ahead_in_reductions__all_there, 0, 3);
 	tcase_add_test(tc, direct__several_send_what_one_does_not_take__held_back_and_then_all_there);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

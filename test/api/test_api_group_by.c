@@ -212,5 +212,5 @@ int main(void)
 	tcase_add_test(tc, reduce_by__a_tree__not_implemented_and_nothing_has_begun);
 	tcase_add_loop_test(tc, allreduce_by__others_begin_something_else__learns_it, 0, 4);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -106,5 +106,5 @@ int main(void)
 	own_job("group-death");
 	tcase_add_loop_test(tc, group__a_member_that_has_begun_dies__all_others_learn_it, 0, ALL_KINDS * 2 * 2);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

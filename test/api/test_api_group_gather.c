@@ -426,5 +426,5 @@ int main(void)
 	tcase_add_loop_test(tc, gather__a_member_dies__who_waits_learns_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

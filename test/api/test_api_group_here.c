@@ -196,5 +196,5 @@ int main(void)
 	tcase_add_test(tc, here__one_has_threads__nobody_is_taken_for_the_last);
 	tcase_add_loop_test(tc, here__of_what_says_nothing_of_all__nobody_is_the_last, 0, 3);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

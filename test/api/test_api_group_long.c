@@ -296,5 +296,5 @@ int main(void)
 	tcase_add_loop_test(tc, bcast_long__given_up_and_the_buffer_used_again__nobody_takes_that_for_it, 0,
 			    (int)(sizeof(late) / sizeof(late[0])));
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -344,5 +344,5 @@ int main(void)
 	tcase_add_loop_test(tc, look__from_the_first_barrier_on__all_do_at_one_word, 0, 3);
 	tcase_add_loop_test(tc, close__who_has_threads_by_then__all_leave, 0, 3);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -137,5 +137,5 @@ int main(void)
 	tcase_add_test(tc, open__many_for_no_tree__few_pieces_of_memory_and_none_when_all_are_closed);
 	tcase_add_test(tc, close__after_the_device__gives_its_memory_back);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -443,5 +443,5 @@ int main(void)
 	tcase_add_loop_test(tc, stage__not_for_such_a_group__not_implemented, 0, 2);
 	tcase_add_loop_test(tc, allreduce_long__others_begin_something_else_or_die__learns_it, 0, 12);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -520,5 +520,5 @@ int main(void)
 	tcase_add_test(tc, fetch__nonsense__invalid_param);
 	tcase_add_test(tc, fetch__wrong_key_place_or_access__nothing_comes);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

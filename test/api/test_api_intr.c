@@ -770,5 +770,5 @@ int main(void)
 	tcase_add_test(tc, fd__process_without_descriptors__refused_and_works_later);
 	tcase_add_test(tc, intr__sender_without_descriptors__arrives_all_the_same);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -377,5 +377,5 @@ int main(void)
 	tcase_add_test(tc, high_capacity__mpq_filled_to_its_limit__holds_each_mp_and_refuses_the_next);
 	tcase_add_test(tc, high_capacity__eq_filled_to_its_limit__holds_each_event_and_refuses_the_next);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

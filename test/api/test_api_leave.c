@@ -241,5 +241,5 @@ int main(void)
 	tcase_add_test(tc, object__is_registered__stays_mapped);
 	tcase_add_loop_test(tc, port__clients_come_and_go__server_that_polls_keeps_none_of_them, 0, 2);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -172,5 +172,5 @@ int main(void)
 	tcase_add_loop_test(tc, atc__modelled__both_nics_count_the_pages_of_each_access, 0, KINDS);
 	tcase_add_test(tc, checker__wrong_key__counted_though_nothing_is_modelled);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

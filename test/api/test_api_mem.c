@@ -631,5 +631,5 @@ int main(void)
 	tcase_add_loop_test(tc, register_mem__unmapped_behind_its_back__att_error_at_the_peer, 0, KINDS);
 	tcase_add_test(tc, register_mem__while_other_endpoints_are_destroyed__handles_stay_good);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

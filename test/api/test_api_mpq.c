@@ -392,5 +392,5 @@ int main(void)
 	tcase_add_loop_test(tc, mpq__default_capacity__1000_undrained_mps_fit, 0, 3);
 	tcase_add_loop_test(tc, mp__every_length__arrives_as_sent, 0, 3);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

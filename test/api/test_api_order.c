@@ -486,5 +486,5 @@ int main(void)
 	tcase_add_test(tc, rdma__same_lengths_again__those_bytes_wherever_they_lie);
 	tcase_add_loop_test(tc, normal_endpoint__long_put__complete_though_the_poster_only_computes, 0, 4);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -170,5 +170,5 @@ int main(void)
 	if (CPU_COUNT(&all) > 1)
 		tcase_add_test(tc, crowded__processes_come_and_go__as_long_as_they_outnumber_the_processors_they_have);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -692,5 +692,5 @@ int main(void)
 	tcase_add_loop_test(tc, post__garbage_in_unselected_fields__ignored, 0, KINDS);
 	tcase_add_loop_test(tc, threads__several_post_and_several_poll_one_endpoint__each_mp_once, 0, 3);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -557,5 +557,5 @@ int main(void)
 	tcase_add_test(tc, rcache__inv_q_bounded__changes_without_number_cost_no_memory);
 	tcase_add_test(tc, rcache__in_a_forked_child__sys_err);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

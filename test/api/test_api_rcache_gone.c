@@ -608,5 +608,5 @@ int main(void)
 #endif
 #endif
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

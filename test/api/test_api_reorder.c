@@ -456,5 +456,5 @@ int main(void)
 	tcase_add_loop_test(tc, errors__of_held_requests__are_told, 0, WAYS);
 	tcase_add_test(tc, endpoints__beyond_the_bells__are_served);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

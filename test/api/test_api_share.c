@@ -380,5 +380,5 @@ int main(void)
 	tcase_add_test(tc, register_mem__another_file_at_the_same_address__its_bytes_are_seen);
 	tcase_add_test(tc, register_mem__no_descriptors_left__attach);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

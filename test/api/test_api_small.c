@@ -255,5 +255,5 @@ int main(void)
 	skipped("small", "the sanitizer makes system calls of its own");
 #endif
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -525,7 +525,7 @@ static int run_without_locks(Suite *suite, TCase *tc)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, threads__post_and_take_on_shared_endpoints__each_mp_comes_once, 0, 16);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }
 
 int main(int argc, char **argv)
@@ -546,5 +546,5 @@ int main(int argc, char **argv)
 	tcase_add_test(tc, threads__poll_errors_at_once__each_is_told_once);
 	tcase_add_loop_test(tc, single_threaded__switch_on__all_calls_work, 0, KINDS);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -57,5 +57,5 @@ int main(void)
 	tcase_add_loop_test(tc, tree__any_size_and_degree__each_member_has_one_way_to_the_root, 0, 64);
 	tcase_add_test(tc, tree__that_cannot_be__invalid);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

@@ -395,5 +395,5 @@ int main(void)
 	tcase_add_loop_test(tc, wait__several_threads_on_one_endpoint__each_mp_lets_one_go, 0, 3);
 	tcase_add_loop_test(tc, wait__main_waits_helper_posts__same_endpoint, 0, KINDS);
 	suite_add_tcase(suite, tc);
-	return run_suite(suite);
+	return suite_run(suite);
 }

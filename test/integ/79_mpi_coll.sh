@@ -53,6 +53,7 @@ result $? "and they do"
 ran GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_DEGREE=2 GLEX_MPI_COLL_PACKETS=5 5 "5 ranks, a k-ary tree of degree 2, several packets"
 [ "$gathers" = 0 ]
 result $? "along which the NICs do not gather"
+ran GLEX_MPI_COLL_SHAPE=kary GLEX_MPI_COLL_DEGREE=8 11 "11 ranks, a k-ary tree of degree 8"
 ran GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_DEGREE=2 GLEX_REORDER=16 GLEX_REORDER_SEED=3 6 \
 	"6 ranks, a binomial tree, out of order"
 ran GLEX_MPI_COLL_SHAPE=knomial GLEX_MPI_COLL_DEGREE=32 GLEX_MPI_COLL_PACKETS=3 2 "2 ranks"

@@ -324,14 +324,3 @@ void skipped(const char *test, const char *why)
 	printf("skipped: %s: %s\n", test, why);
 	fflush(stdout);
 }
-
-int run_suite(Suite *suite)
-{
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -14,6 +14,7 @@
 #include <sched.h>
 
 #include "test/lib/peer.h"
+#include "test/lib/suite.h"
 
 #define OK(call)                                                                                                       \
 	do {                                                                                                           \
@@ -131,8 +132,5 @@ void expect_filled(const unsigned char *buf, size_t len, uint32_t seed);
 
 /* What cannot be tried here, and why: Check itself knows nothing between passed and failed. */
 void skipped(const char *test, const char *why);
-
-/* Runs the suite, returns main's value. */
-int run_suite(Suite *suite);
 
 #endif /* TEST_SIDE_H */

@@ -118,18 +118,29 @@ static void reduce_long(const struct worker *worker, uint64_t call)
 			wrong(worker->index, call, "a long maximum is wrong");
 }
 
-static void reduce_later(const struct worker *worker, uint64_t call, int root)
+/* Several are under way, one behind the other. */
+static void all_later(const struct worker *worker, uint64_t call, int root)
 {
-	uint64_t value = call ^ (uint64_t)rank << 40, all = 0;
-	MPI_Request req;
-	int i;
+	uint64_t value = call ^ (uint64_t)rank << 40, one = 0, all = 0, word = rank == root ? call * 19 : 0, want = 0;
+	MPI_Request req[4];
+	uint64_t i;
 
-	MPI_Ireduce(&value, &all, 1, MPI_UINT64_T, MPI_BXOR, root, worker->comm, &req);
-	MPI_Wait(&req, MPI_STATUS_IGNORE);
-	for (i = 0, value = 0; i < ranks; i++)
-		value ^= call ^ (uint64_t)i << 40;
-	if (rank == root && all != value)
+	MPI_Ireduce(&value, &one, 1, MPI_UINT64_T, MPI_BXOR, root, worker->comm, &req[0]);
+	MPI_Ibcast(&word, 1, MPI_UINT64_T, root, worker->comm, &req[1]);
+	MPI_Ibarrier(worker->comm, &req[2]);
+	MPI_Iallreduce(&value, &all, 1, MPI_UINT64_T, MPI_BXOR, worker->comm, &req[3]);
+	if (call % 2)
+		MPI_Wait(&req[3], MPI_STATUS_IGNORE);
+	MPI_Waitall(4, req, MPI_STATUSES_IGNORE);
+	for (i = 0; i < (uint64_t)ranks; i++)
+		want ^= call ^ i << 40;
+	if (all != want || (rank == root && one != want))
 		wrong(worker->index, call, "a reduction that does not block is wrong");
+	if (word != call * 19)
+		wrong(worker->index, call, "a broadcast that does not block is wrong");
+	for (i = 0; i < (uint64_t)ranks; i++) /* relaxed: behind a barrier */
+		if (atomic_load_explicit(&come[worker->index][i], memory_order_relaxed) < call)
+			wrong(worker->index, call, "a barrier that does not block is wrong");
 }
 
 /* What there is less of. */
@@ -150,7 +161,7 @@ static void one_more(const struct worker *worker, uint64_t call, uint32_t what, 
 		reduce_long(worker, call);
 		break;
 	default:
-		reduce_later(worker, call, root);
+		all_later(worker, call, root);
 	}
 }
 

@@ -10,6 +10,7 @@
 
 #include "fake_glex.h"
 #include "netmod-glex/channel/chan.h"
+#include "test/lib/suite.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -284,5 +284,5 @@ int main(void)
 	tcase_add_loop_test(tc, adopt__never_written__has_memory_where_the_system_promises_it, 0, 2);
 	tcase_add_test(tc, adopt__kernel_tells_mappings_by_text__is_read_a_few_times_however_many_there_are);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

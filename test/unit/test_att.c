@@ -221,5 +221,5 @@ int main(void)
 	tcase_add_test(requests, request__not_modelled__touches_no_cache);
 	suite_add_tcase(suite, cache);
 	suite_add_tcase(suite, requests);
-	return unit_run(suite);
+	return suite_run(suite);
 }

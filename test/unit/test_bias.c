@@ -333,5 +333,5 @@ static Suite *bias_suite(void)
 
 int main(void)
 {
-	return unit_run(bias_suite());
+	return suite_run(bias_suite());
 }

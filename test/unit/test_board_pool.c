@@ -164,5 +164,5 @@ int main(void)
 	tcase_add_test(tc, take__of_another_device_or_length__out_of_another_piece);
 	tcase_add_test(tc, take__no_memory__null_and_later_a_board);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

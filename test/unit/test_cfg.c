@@ -7,6 +7,7 @@
  */
 #include "cfg/cfg.h"
 #include "cfg/log.h"
+#include "test/lib/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -715,13 +716,7 @@ static Suite *cfg_suite(void)
 
 int main(void)
 {
-	SRunner *runner = srunner_create(cfg_suite());
-	int failed;
-
 	for (const struct glexi_cfg_row *row = glexi_cfg_table; row->name; row++)
 		unsetenv(row->name); /* what the user of the tests has set is not for them */
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(cfg_suite());
 }

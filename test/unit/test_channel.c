@@ -725,13 +725,8 @@ static TCase *conn_case(void)
 int main(void)
 {
 	Suite *suite = suite_create("channel");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, stream_case());
 	suite_add_tcase(suite, conn_case());
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_short(suite);
 }

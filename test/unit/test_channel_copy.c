@@ -56,5 +56,5 @@ static Suite *channel_copy_suite(void)
 
 int main(void)
 {
-	return unit_run(channel_copy_suite());
+	return suite_run_short(channel_copy_suite());
 }

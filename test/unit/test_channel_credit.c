@@ -418,9 +418,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("channel_credit");
-	SRunner *runner = srunner_create(suite);
 	TCase *tc = tcase_create("credits");
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, grant__flooded__grows_to_the_limit, 1, 10);
@@ -438,8 +436,5 @@ int main(void)
 	tcase_add_loop_test(tc, reopened__packets_of_the_last_time_under_way__are_dropped, 1, 100);
 	tcase_add_test(tc, memory__16384_idle_peers__is_bounded);
 	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_short(suite);
 }

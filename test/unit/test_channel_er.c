@@ -747,9 +747,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("channel_er");
-	SRunner *runner = srunner_create(suite);
 	TCase *tc = tcase_create("rings");
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, open__little_sent__no_ring, 1, 3);
@@ -777,8 +775,5 @@ int main(void)
 	tcase_add_loop_test(tc, data_callback__sends_and_polls__order_holds, 1, 10);
 	tcase_add_loop_test(tc, data_callback__destroys_connection__rest_is_ignored, 1, 5);
 	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_short(suite);
 }

@@ -551,8 +551,6 @@ int main(void)
 {
 	Suite *suite = suite_create("channel: lent");
 	TCase *tc = tcase_create("lent");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, lend__one_buffer__arrives_in_one_packet);
@@ -583,9 +581,5 @@ int main(void)
 	tcase_add_loop_test(tc, lend__callbacks_send_and_poll__order_holds, 1, 60);
 	tcase_add_test(tc, drain__something_lent__waits_for_it);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_short(suite);
 }

@@ -573,9 +573,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("channel_lines");
-	SRunner *runner = srunner_create(suite);
 	TCase *tc = tcase_create("lines");
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, ring__full__waits_for_lines, 1, 5);
@@ -597,8 +595,5 @@ int main(void)
 	tcase_add_loop_test(tc, dialogue__late_record__is_not_taken_for_a_new_one, 1, 9);
 	tcase_add_loop_test(tc, dialogue__midst_of_a_record__is_not_taken_for_one, 1, 4);
 	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_short(suite);
 }

@@ -4,6 +4,7 @@
  */
 #include "fake_glex.h"
 #include "netmod-glex/channel/chan.h"
+#include "test/lib/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -241,11 +242,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-	SRunner *runner = srunner_create(make_suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_short(make_suite());
 }

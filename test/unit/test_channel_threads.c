@@ -678,5 +678,5 @@ int main(void)
 	tcase_add_loop_test(tc, channel__opened_and_closed_again_and_again__others_go_on, 0, POOLS);
 	tcase_add_loop_test(tc, channel__closed_while_others_send_to_it__they_go_on, 0, POOLS);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -290,12 +290,7 @@ static TCase *window_case(void)
 int main(void)
 {
 	Suite *suite = suite_create("channel_window");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, window_case());
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_short(suite);
 }

@@ -785,5 +785,5 @@ int main(void)
 	tcase_add_test(tc, chain__of_16384_triggers__takes_no_stack);
 	tcase_add_test(tc, many__who_execute__each_gate_opens_once);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

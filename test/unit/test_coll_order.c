@@ -660,5 +660,5 @@ int main(void)
 	tcase_add_test(tc, larger__random_orders__the_same);
 	tcase_add_test(tc, death__of_who_executes_at_any_point__all_happens_once);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -314,5 +314,5 @@ static Suite *copy_suite(void)
 
 int main(void)
 {
-	return unit_run(copy_suite());
+	return suite_run(copy_suite());
 }

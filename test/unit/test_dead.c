@@ -106,5 +106,5 @@ int main(void)
 	tcase_add_test(tc, read__more_have_died_than_are_kept__the_oldest_are_left_out);
 	tcase_add_test(tc, read__while_many_die__each_number_has_its_address);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -657,5 +657,5 @@ int main(void)
 	add_what_works(suite);
 	add_what_does_not(suite);
 	add_the_rest(suite);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -396,5 +396,5 @@ int main(void)
 	tcase_add_loop_test(bytes, put_data__eq_full__data_in_place_and_loss_counted, 0, n);
 	tcase_add_loop_test(bytes, put_data__nobody_to_tell__only_data, 0, n);
 	suite_add_tcase(suite, bytes);
-	return unit_run(suite);
+	return suite_run(suite);
 }

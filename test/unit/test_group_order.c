@@ -308,8 +308,8 @@ static void all(uint32_t nodes, const char *text)
 
 START_TEST(two__every_order__none_taken_for_another)
 {
-	static const char *const text[] = {"b0b0", "b1b1", "b0b1", "b1b0", "r0r0", "r1r1", "r0r1",
-					   "b0r0", "b0r1", "r1b1", "Bb1",  "b1B",  "Br1",  "r1B"};
+	static const char *const text[] = {"b0b0", "b1b1", "b0b1", "b1b0", "r0r0", "r1r1", "r0r1", "b0r0", "b0r1",
+					   "r1b1", "Bb1",  "b1B",  "Br1",  "r1B",  "BB",   "BA",   "AB",   "AA"};
 	uint32_t i;
 
 	shape = GLEX_GROUP_KARY;
@@ -321,8 +321,8 @@ END_TEST
 
 START_TEST(three__random_orders__none_taken_for_another)
 {
-	static const char *const text[] = {"b0b0b0", "b1b1b1", "b0b2b1", "b2b1b2", "r0r0r0", "r1r1r1",
-					   "r2b1r0", "b2r0b2", "Bb1Bb0", "r1Br2A", "b1r1b1", "Ab2r2B"};
+	static const char *const text[] = {"b0b0b0", "b1b1b1", "b0b2b1", "b2b1b2", "r0r0r0", "r1r1r1", "r2b1r0",
+					   "b2r0b2", "Bb1Bb0", "r1Br2A", "b1r1b1", "Ab2r2B", "BBB",    "AAA"};
 	uint32_t i;
 
 	shape = GLEX_GROUP_KARY;
@@ -371,5 +371,5 @@ int main(void)
 	tcase_add_loop_test(mixed, more__any_mixture_in_random_orders__none_taken_for_another, 0, 6);
 	suite_add_tcase(suite, tc);
 	suite_add_tcase(suite, mixed);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/lib/suite.h"
+
 /* clang-format off */
 
 #define CONSTANTS(X) \
@@ -445,8 +447,6 @@ int main(void)
 {
 	Suite *suite = suite_create("header");
 	TCase *pinned = tcase_create("pinned"), *spellings = tcase_create("spellings");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_test(pinned, header__every_pin__holds);
 	tcase_add_test(spellings, address__all_spellings__are_one_member);
@@ -459,8 +459,5 @@ int main(void)
 	tcase_add_test(spellings, reduce_data__all_widths__start_at_the_same_byte);
 	suite_add_tcase(suite, pinned);
 	suite_add_tcase(suite, spellings);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -271,5 +271,5 @@ int main(void)
 	tcase_add_test(tc, flags__request_refused__raise_nothing);
 	tcase_add_test(tc, arm__senders_at_once__no_wake_up_is_missed);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/memwatch.h"
+#include "test/lib/suite.h"
 
 static void report(uint64_t addr, uint64_t len)
 {
@@ -206,8 +207,6 @@ int main(void)
 {
 	Suite *suite = suite_create("memwatch");
 	TCase *tc = tcase_create("memwatch");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, memwatch__changes__are_read_in_order);
 	tcase_add_test(tc, memwatch__range_up_to_the_last_byte__does_not_wrap);
@@ -217,9 +216,5 @@ int main(void)
 	tcase_add_test(tc, memwatch__too_many_subscribers__refused);
 	tcase_add_test(tc, memwatch__many_writers__no_change_is_torn_or_lost);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

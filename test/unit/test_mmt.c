@@ -554,5 +554,5 @@ static Suite *mmt_suite(void)
 
 int main(void)
 {
-	return unit_run(mmt_suite());
+	return suite_run(mmt_suite());
 }

@@ -737,5 +737,5 @@ static Suite *move_suite(void)
 
 int main(void)
 {
-	return unit_run(move_suite());
+	return suite_run(move_suite());
 }

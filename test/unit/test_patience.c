@@ -64,5 +64,5 @@ int main(void)
 	tcase_add_test(tc, leap_of_the_clock__counts_for_two_slices);
 	tcase_add_test(tc, over__stays_over);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -190,5 +190,5 @@ int main(void)
 	tcase_add_test(tc, engine__one_core__there);
 #endif
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

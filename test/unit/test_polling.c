@@ -90,5 +90,5 @@ int main(void)
 
 	tcase_add_loop_test(tc, wait__crowded__gives_way_at_once_and_else_spins_first, 0, 2);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

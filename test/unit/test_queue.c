@@ -796,5 +796,5 @@ int main(void)
 
 	add_mpq(suite);
 	add_the_rest(suite);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -364,5 +364,5 @@ int main(void)
 	tcase_add_test(tc, reduce__who_executes_rounds_and_traps_in_his_own_way__is_of_no_account);
 #endif
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -188,5 +188,5 @@ int main(void)
 	tcase_add_test(tcase, chosen__in_pieces__stays_chosen);
 	tcase_add_test(tcase, coin__many_throws__both_sides);
 	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
+	return suite_run(suite);
 }

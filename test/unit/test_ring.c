@@ -676,5 +676,5 @@ static Suite *ring_suite(void)
 
 int main(void)
 {
-	return unit_run(ring_suite());
+	return suite_run(ring_suite());
 }

@@ -47,5 +47,5 @@ int main(void)
 	tcase_add_loop_test(stress, ring__owner_and_others_killed__nothing_of_others_lost_and_consumer_never_stuck,
 			    RING_STRESS_BIASED, RING_STRESS_MODES);
 	suite_add_tcase(suite, stress);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -651,5 +651,5 @@ int main(void)
 	tcase_add_test(tcase, requests__behind_closed_gates__leave_in_order);
 	tcase_add_test(tcase, time__each_row__found_by_name_and_has_sources);
 	suite_add_tcase(suite, tcase);
-	return unit_run(suite);
+	return suite_run(suite);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/lib/suite.h"
+
 static const char *error_text(int code)
 {
 	return glex_error_str((glex_ret_t)code);
@@ -90,8 +92,6 @@ int main(void)
 {
 	Suite *suite = suite_create("status");
 	TCase *texts = tcase_create("texts"), *config = tcase_create("config");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_test(texts, error_str__success__is_successful);
 	tcase_add_loop_test(texts, texts__every_code__has_one_of_its_own, 0, FAMILIES);
@@ -100,8 +100,5 @@ int main(void)
 	tcase_add_test(config, config_uint__anything_else__is_invalid_and_sets_nothing);
 	suite_add_tcase(suite, texts);
 	suite_add_tcase(suite, config);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

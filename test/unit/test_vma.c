@@ -222,5 +222,5 @@ int main(void)
 	tcase_add_loop_test(tc, vma__name_longer_than_a_line_may_be__its_end_is_no_mapping, 0, 16);
 	tcase_add_test(tc, vma__walk__by_text_finds_what_the_call_finds);
 	suite_add_tcase(suite, tc);
-	return unit_run(suite);
+	return suite_run(suite);
 }

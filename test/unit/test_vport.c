@@ -361,5 +361,5 @@ int main(void)
 	tcase_add_test(attach, attach__offset_wrong__lies_outside);
 	suite_add_tcase(suite, layout);
 	suite_add_tcase(suite, attach);
-	return unit_run(suite);
+	return suite_run(suite);
 }

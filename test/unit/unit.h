@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "emulator/nic/ring.h"
+#include "test/lib/suite.h"
 
 #define UNIT_PATIENCE_NS INT64_C(100000000000)
 
@@ -96,17 +97,6 @@ struct glexi_device;
 static inline void unit_tend(struct glexi_device *device)
 {
 	(void)device;
-}
-
-static inline int unit_run(Suite *suite)
-{
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif /* UNIT_H */
