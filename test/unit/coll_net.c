@@ -10,21 +10,19 @@ static void net_point(void);
 #include "emulator/nic/coll.c"
 #include "emulator/nic/coll_send.c"
 
-#define CAPSULES 256u
-#define MPQ_SIZE 2u
+#define PACKETS 256u
 
 struct net net;
 
-/* A packet in the network: a port nobody owns, in whose queues it lies. */
-struct capsule {
-	struct net_port at;
-	uint32_t to_node, to_ep;
-	bool used;
-	uint64_t src;
+/* A packet in the network. */
+struct packet {
+	struct net_port *from;
+	struct emu_desc desc; /* with its payload */
+	bool is_under_way;
 };
 
-static struct capsule capsule[CAPSULES];
-static uint32_t launched; /* capsules given out in this run */
+static struct packet packet[PACKETS];
+static uint32_t launched; /* in this run */
 
 /* Deaths. */
 static struct {
@@ -49,18 +47,26 @@ static struct net_port *port_at(uint32_t node, uint32_t ep)
 static struct emu_vport *fake_port(struct emu_host *host, uint32_t nic_id, uint32_t ep_num)
 {
 	struct net_port *port = port_at(nic_id, ep_num);
-	struct capsule *c;
 
 	(void)host;
-	if (!port || net.way != HELD)
-		return port ? &port->port : NULL;
-	UNIT_CHECK(launched < CAPSULES);
-	c = &capsule[launched++];
-	c->to_node = nic_id;
-	c->to_ep = ep_num;
-	c->used = true;
-	net.flying++;
-	return &c->at.port;
+	return port ? &port->port : NULL;
+}
+
+static int fake_hold(struct emu_host *host, struct emu_coll_view *from, const struct emu_desc *desc, const void *data)
+{
+	struct packet *p = &packet[launched];
+
+	(void)host;
+	if (net.way != HELD)
+		return EMU_NOW;
+	UNIT_CHECK(launched < PACKETS);
+	launched++;
+	p->from = (struct net_port *)(void *)((char *)from - offsetof(struct net_port, coll));
+	p->desc = *desc;
+	if (desc->op == EMU_OP_MP && desc->len)
+		memcpy(p->desc.imm, data, desc->len);
+	p->is_under_way = true;
+	return EMU_OK;
 }
 
 static struct emu_nic *fake_nic(struct emu_host *host, uint32_t nic_id)
@@ -110,6 +116,7 @@ static const struct emu_host_ops ops = {
 	.port = fake_port,
 	.nic = fake_nic,
 	.coll = fake_coll,
+	.hold = fake_hold,
 	.read = fake_read,
 	.write = fake_write,
 	.wake = fake_wake,
@@ -121,23 +128,20 @@ static struct emu_host glexd = {.ops = &ops, .engine = &engine, .session = EMU_S
 
 /* ---- ports ------------------------------------------------------------------ */
 
-static struct emu_vport_shape port_shape(uint32_t node, uint32_t ep, bool small)
+static struct emu_vport_shape port_shape(uint32_t node, uint32_t ep)
 {
 	return (struct emu_vport_shape){.nic_id = node,
 					.ep_num = ep,
 					.key = NET_KEY,
 					.session = FIRST + node,
-					.mpq_capacity = small ? MPQ_SIZE : NET_MPQ,
-					.eq_capacity = small ? MPQ_SIZE : NET_EQ};
+					.mpq_capacity = NET_MPQ,
+					.eq_capacity = NET_EQ};
 }
 
-static void make_port(struct net_port *at, uint32_t node, uint32_t ep, bool small, void *port, void *coll)
+static void make_port(struct net_port *at, uint32_t node, uint32_t ep, void *port, void *coll)
 {
-	struct emu_vport_shape shape = port_shape(node, ep, small);
-	struct emu_coll_shape unit = {.nic_id = node,
-				      .ep_num = ep,
-				      .cq_capacity = small ? MPQ_SIZE : NET_CQ,
-				      .d_capacity = small ? MPQ_SIZE : NET_MPQ};
+	struct emu_vport_shape shape = port_shape(node, ep);
+	struct emu_coll_shape unit = {.nic_id = node, .ep_num = ep, .cq_capacity = NET_CQ, .d_capacity = NET_MPQ};
 
 	memset(port, 0, emu_vport_size(&shape));
 	memset(coll, 0, emu_coll_size(&unit));
@@ -149,7 +153,7 @@ static void make_port(struct net_port *at, uint32_t node, uint32_t ep, bool smal
 }
 
 /* As make_port, of one that has been used; most of it has not. */
-static void renew_port(struct net_port *at, uint32_t node, uint32_t ep, bool small)
+static void renew_port(struct net_port *at, uint32_t node, uint32_t ep)
 {
 	struct emu_port *port = at->port.port;
 	struct emu_coll *coll = at->coll.coll;
@@ -157,7 +161,7 @@ static void renew_port(struct net_port *at, uint32_t node, uint32_t ep, bool sma
 			atomic_load(&coll->d.tail);
 
 	if (atomic_load(&port->err.tail) | atomic_load(&port->intq.tail) | atomic_load(&port->epq.tail)) {
-		make_port(at, node, ep, small, port, coll);
+		make_port(at, node, ep, port, coll);
 		return;
 	}
 	at->posted = 0;
@@ -171,12 +175,12 @@ static void renew_port(struct net_port *at, uint32_t node, uint32_t ep, bool sma
 	memset((char *)coll + coll->d_log, 0, coll->seg.total_size - coll->d_log);
 }
 
-static void new_port(struct net_port *at, uint32_t node, uint32_t ep, bool small)
+static void new_port(struct net_port *at, uint32_t node, uint32_t ep)
 {
-	struct emu_vport_shape shape = port_shape(node, ep, small);
+	struct emu_vport_shape shape = port_shape(node, ep);
 	struct emu_coll_shape unit = {.cq_capacity = NET_CQ, .d_capacity = NET_MPQ};
 
-	make_port(at, node, ep, small, unit_zeroed(emu_vport_size(&shape)), unit_zeroed(emu_coll_size(&unit)));
+	make_port(at, node, ep, unit_zeroed(emu_vport_size(&shape)), unit_zeroed(emu_coll_size(&unit)));
 }
 
 static void free_port(struct net_port *at)
@@ -204,10 +208,8 @@ void net_setup(void)
 		region.addr = (uintptr_t)node->memory;
 		ck_assert(emu_mmt_register(node->nic, &region, &node->handle));
 		for (ep = 0; ep < EPS; ep++)
-			new_port(&node->ep[ep], i, ep, false);
+			new_port(&node->ep[ep], i, ep);
 	}
-	for (i = 0; i < CAPSULES; i++)
-		new_port(&capsule[i].at, i, 0, true);
 }
 
 void net_teardown(void)
@@ -220,8 +222,6 @@ void net_teardown(void)
 		free(net.node[i].nic);
 		free(net.node[i].memory);
 	}
-	for (i = 0; i < CAPSULES; i++)
-		free_port(&capsule[i].at);
 }
 
 static struct emu_desc never; /* a descriptor queue, so that requests wait until its head says that they are due */
@@ -233,19 +233,17 @@ void net_begin(uint32_t nodes, enum net_way way, bool reorder)
 	net.nodes = nodes;
 	net.way = way;
 	net.reorder = reorder;
-	net.flying = 0;
 	for (i = 0; i < nodes; i++) {
 		for (ep = 0; ep < EPS; ep++) {
 			struct net_port *at = &net.node[i].ep[ep];
 
-			renew_port(at, i, ep, false);
+			renew_port(at, i, ep);
 			if (way == STEPPED)
 				at->port.dq = &never;
 		}
 		memset(net.node[i].memory, 0, NET_MEMORY);
 	}
-	for (i = 0; i < launched; i++)
-		renew_port(&capsule[i].at, i, 0, true);
+	memset(net.seen_at, 0, sizeof(net.seen_at));
 	launched = 0;
 }
 
@@ -349,11 +347,20 @@ void net_expect_mp(uint32_t node, uint32_t ep, const void *data, uint32_t len)
 		ck_abort_msg("another MP at %u:%u: %u bytes, %02x..., not %u", node, ep, got_len, got[0], len);
 }
 
-uint64_t net_take_event(uint32_t node, uint32_t ep)
+bool net_take_cookies(uint32_t node, uint32_t ep, uint64_t cookie[2])
 {
 	struct emu_event_slot *slot = next(&net.node[node].ep[ep].port.eq, offsetof(struct emu_event_slot, flags));
 
-	return slot ? slot->cookie[0] : 0;
+	if (slot)
+		memcpy(cookie, slot->cookie, sizeof(slot->cookie));
+	return slot != NULL;
+}
+
+uint64_t net_take_event(uint32_t node, uint32_t ep)
+{
+	uint64_t cookie[2];
+
+	return net_take_cookies(node, ep, cookie) ? cookie[0] : 0;
 }
 
 int net_take_error(uint32_t node, uint32_t ep)
@@ -397,43 +404,35 @@ void net_expect_clean(void)
 
 /* ---- orders ------------------------------------------------------------------- */
 
-/* A packet comes to its port, as emu_coll_send would have brought it there. */
-static void arrive(struct capsule *c)
+/* A packet comes to its port: what it brings there, and what its sender hears of it. */
+static void arrive(struct packet *p)
 {
-	struct net_port *to = port_at(c->to_node, c->to_ep);
-	struct emu_mp_slot *mp = emu_ring_peek(&c->at.port.mpq, 0), *entry = emu_ring_peek(&c->at.coll.d, 0), *slot;
-	uint32_t index;
+	glex_ep_addr_t to = {.v = p->desc.dst};
+	struct emu_coll_view *told = NULL;
+	int status = emu_coll_send(&glexd, &p->from->coll, &p->desc, p->desc.imm, &told);
 
-	c->used = false;
-	net.flying--;
-	if (mp)
-		UNIT_CHECK(emu_deliver_mp(&glexd, &to->port, mp->src, mp->data, mp->len) == EMU_OK);
-	if (!entry)
-		return;
-	slot = emu_ring_claim(&to->coll.d, EMU_SESSION_GLEXD, &index);
-	UNIT_CHECK(slot != NULL);
-	memcpy((char *)slot + 4, (char *)entry + 4, sizeof(*slot) - 4);
-	emu_ring_publish(slot, index);
-	emu_coll_turn(&glexd, &to->coll);
+	p->is_under_way = false;
+	if (status != EMU_OK)
+		emu_report(&glexd, &p->from->port, &p->desc, status);
+	if (told)
+		emu_coll_turn(&glexd, told);
+	net.seen_at[to.nic_id]++;
+	net.seen_at[p->from->port.port->nic_id]++;
 }
 
-static uint64_t source(const struct capsule *c)
-{
-	struct emu_mp_slot *mp = emu_ring_peek(&c->at.port.mpq, 0), *entry = emu_ring_peek(&c->at.coll.d, 0);
-
-	return mp ? mp->src : entry->src;
-}
-
-/* May it come next?  Not before an earlier one of its pair, unless they may overtake each other. */
+/*
+ * May it come next?  With FENCE not before an earlier one of its sender, nor, unless they may overtake each other, of its
+ * pair.
+ */
 static bool may_arrive(uint32_t n)
 {
-	uint32_t i;
+	const struct packet *p = &packet[n], *before;
 
-	for (i = 0; i < n && !net.reorder; i++)
-		if (capsule[i].used && capsule[i].to_node == capsule[n].to_node &&
-		    capsule[i].to_ep == capsule[n].to_ep && source(&capsule[i]) == source(&capsule[n]))
+	for (before = packet; before < p; before++)
+		if (before->is_under_way && before->from == p->from &&
+		    (p->desc.flag & GLEX_FLAG_FENCE || (!net.reorder && before->desc.dst == p->desc.dst)))
 			return false;
-	return capsule[n].used;
+	return p->is_under_way;
 }
 
 /* The order that is tried: choice n is path[n] of width[n]. */
@@ -525,7 +524,7 @@ static void move(const struct scenario *s, uint32_t pick, uint32_t *at, bool *do
 	}
 	for (i = 0; i < launched; i++)
 		if (may_arrive(i) && pick-- == 0) {
-			arrive(&capsule[i]);
+			arrive(&packet[i]);
 			return;
 		}
 }

@@ -7,8 +7,8 @@
  * of memory.  How packets get from one to the other:
  *
  *   AT_ONCE   as they do: who executes puts them there
- *   HELD      a packet lies in the network until net_step lets it arrive (MPs only)
- *   STEPPED   a port executes its next request when net_step lets it
+ *   HELD      a packet lies in the network until it may arrive; what it brings, and its sender hears, comes then
+ *   STEPPED   a port executes its next request when it may
  *
  * A scenario tells each node's program; net_all_orders runs it once for every
  * order in which posts, arrivals or steps can happen.
@@ -29,7 +29,7 @@
 #define NET_MPQ	   32u
 #define NET_EQ	   32u
 #define NET_CQ	   32u
-#define NET_MEMORY 4096u
+#define NET_MEMORY 16384u
 #define NET_KEY	   0x77u
 #define FIRST	   10u /* session of node 0 */
 #define P2	   GLEX_FLAG_COLL
@@ -62,8 +62,8 @@ struct net {
 	struct net_node node[NODES];
 	uint32_t nodes;
 	enum net_way way;
-	bool reorder; /* HELD: also packets of one pair */
-	uint32_t flying;
+	bool reorder;		 /* HELD: also packets of one pair */
+	uint32_t seen_at[NODES]; /* HELD: packets that have arrived, there or from there */
 };
 
 extern struct net net;
@@ -107,6 +107,7 @@ bool net_take_mp(uint32_t node, uint32_t ep, void *data, uint32_t *len_p);
 bool net_take_mp_from(uint32_t node, uint32_t ep, uint64_t *src_p, void *data, uint32_t *len_p);
 void net_expect_mp(uint32_t node, uint32_t ep, const void *data, uint32_t len);
 uint64_t net_take_event(uint32_t node, uint32_t ep); /* its first word; 0: none */
+bool net_take_cookies(uint32_t node, uint32_t ep, uint64_t cookie[2]);
 /* Takes an error request; -1: there is none. */
 int net_take_error(uint32_t node, uint32_t ep);
 

@@ -125,6 +125,7 @@ test_unit_test_ring_stress_CFLAGS = $(glex_model_cflags)
 test_unit_test_ring_stress_LDADD = $(glex_model_libs)
 # The group's own code over NICs whose packets come in any order.
 test_unit_test_group_order_SOURCES = test/unit/test_group_order.c test/unit/coll_net.c test/unit/coll_net.h test/unit/unit.h \
+	libglex/src/group/long.c libglex/src/group/puts.c \
 	$(glex_group_parts)
 test_unit_test_group_order_CFLAGS = $(glex_model_cflags)
 test_unit_test_group_order_LDADD = $(glex_model_libs)
