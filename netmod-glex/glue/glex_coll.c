@@ -35,7 +35,7 @@
 
 #define MPID_NEM_GLEX_SPINS	 64   /* looks at the own queue alone, before the others' messages */
 #define MPID_NEM_GLEX_COLL_LOOKS 8    /* one in so many from then on is for the others' messages */
-#define MPID_NEM_GLEX_PATIENCE	 2048 /* looks of who has no reason to give way, at most */
+#define MPID_NEM_GLEX_STAYS	 2048 /* looks of who has no reason to give way, at most */
 
 /* ---- operations ------------------------------------------------------------ */
 
@@ -462,7 +462,7 @@ static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
  */
 MPID_NEM_GLEX_HOT static void MPID_nem_glex_stay(struct MPID_nem_glex_tree *tree)
 {
-	unsigned left = MPID_NEM_GLEX_PATIENCE >> tree->vain;
+	unsigned left = MPID_NEM_GLEX_STAYS >> tree->vain;
 
 	if (tree->comm->remote_size != MPIR_Process.size || !glex_group_is_last_here(tree->group))
 		return;
@@ -471,7 +471,7 @@ MPID_NEM_GLEX_HOT static void MPID_nem_glex_stay(struct MPID_nem_glex_tree *tree
 	if (left)
 		tree->vain -= tree->vain > 0;
 	else
-		tree->vain += MPID_NEM_GLEX_PATIENCE >> tree->vain > MPID_NEM_GLEX_SPINS;
+		tree->vain += MPID_NEM_GLEX_STAYS >> tree->vain > MPID_NEM_GLEX_SPINS;
 }
 
 /*

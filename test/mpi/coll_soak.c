@@ -122,6 +122,7 @@ static void reduce_long(const struct worker *worker, uint64_t call)
 static void all_later(const struct worker *worker, uint64_t call, int root)
 {
 	uint64_t value = call ^ (uint64_t)rank << 40, one = 0, all = 0, word = rank == root ? call * 19 : 0, want = 0;
+	MPI_Status status[4];
 	MPI_Request req[4];
 	uint64_t i;
 
@@ -130,8 +131,8 @@ static void all_later(const struct worker *worker, uint64_t call, int root)
 	MPI_Ibarrier(worker->comm, &req[2]);
 	MPI_Iallreduce(&value, &all, 1, MPI_UINT64_T, MPI_BXOR, worker->comm, &req[3]);
 	if (call % 2)
-		MPI_Wait(&req[3], MPI_STATUS_IGNORE);
-	MPI_Waitall(4, req, MPI_STATUSES_IGNORE);
+		MPI_Wait(&req[3], &status[3]);
+	MPI_Waitall(4, req, status);
 	for (i = 0; i < (uint64_t)ranks; i++)
 		want ^= call ^ i << 40;
 	if (all != want || (rank == root && one != want))
