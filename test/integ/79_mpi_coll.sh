@@ -100,7 +100,7 @@ merged NOTHING=1 YES "with ranks of another group of processes, the NICs run the
 merged GLEX_MPI_COLL_AFTER=9 NO "and MPICH does if that has other settings"
 merged GLEX_MPI_COLL=off NO "and if it has the NICs run none"
 
-timeout -k 5 100 sh "$src/test/bench/coll_compare.sh" --prefix "$GLEX_PREFIX" -n 2,3 -r 1 --time 1 >"$work/out" 2>"$work/err" &&
+timeout -k 5 300 sh "$src/test/bench/coll_compare.sh" --prefix "$GLEX_PREFIX" -n 2,3 -r 1 --time 1 >"$work/out" 2>"$work/err" &&
 	[ ! -s "$work/err" ] &&
 	awk '/^$/ { judged = 1 }
 	judged || $2 !~ /^[0-9]+$/ || $9 == "%" { next }
