@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * collsim_glex.c - those calls of glex.h that libglex/src/group makes, on nodes
- * of a simulated machine: the group's own code decides what each node posts.  And its boards: trees have none.
+ * of a simulated machine: the group's own code decides what each node posts.  The others are in collsim_near.c.
  *
  * Mini-packets, and the PUTs of long broadcasts: of memory there is only how much of
  * it a node holds (emulator/sim/memory.c).  The empty PUTs by which a group looks after
@@ -123,49 +123,6 @@ glex_ret_t glex_get_ep_addr(glex_ep_handle_t handle, glex_ep_addr_t *addr)
 	return GLEX_SUCCESS;
 }
 
-/* Nobody reaches it: see imm_rdma. */
-glex_ret_t glex_register_mem(glex_ep_handle_t ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh)
-{
-	(void)ep;
-	(void)addr;
-	(void)len;
-	(void)flag;
-	mh->v = 1;
-	return GLEX_SUCCESS;
-}
-
-glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh)
-{
-	(void)ep;
-	(void)mh;
-	return GLEX_SUCCESS;
-}
-
-void *glexi_board_take(glex_device_handle_t dev, uint32_t len)
-{
-	static unsigned char untouched[8];
-
-	(void)dev;
-	(void)len;
-	return untouched;
-}
-
-void glexi_board_give(void *board, enum glexi_board_state state)
-{
-	(void)board;
-	(void)state;
-}
-
-/* Nobody dies. */
-glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list)
-{
-	(void)dev;
-	(void)list;
-	*next = 0;
-	*num = 0;
-	return GLEX_SUCCESS;
-}
-
 /* Nobody waits here: the program is called when there is one. */
 glex_ret_t glex_probe_first_event(glex_ep_handle_t handle, int32_t timeout, glex_event_t **event)
 {
@@ -201,27 +158,6 @@ glex_ret_t glex_receive_mp(glex_ep_handle_t handle, int32_t timeout, glex_ep_add
 	return GLEX_SUCCESS;
 }
 
-/* Errors end the whole run (sim_error). */
-glex_ret_t glex_poll_error_req(glex_ep_handle_t ep, uint32_t *num, struct glex_err_req *errors)
-{
-	(void)ep;
-	(void)errors;
-	*num = 0;
-	return GLEX_SUCCESS;
-}
-
-/* As above. */
-glex_ret_t glex_probe_first_mp(glex_ep_handle_t ep, int32_t timeout, glex_ep_addr_t *src_ep_addr, void **data,
-			       uint32_t *len)
-{
-	(void)ep;
-	(void)timeout;
-	(void)src_ep_addr;
-	(void)data;
-	(void)len;
-	return GLEX_NO_MP;
-}
-
 /* ---- long broadcasts --------------------------------------------------------- */
 
 glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *attr)
@@ -240,12 +176,6 @@ glex_ret_t glex_rcache_create(glex_ep_handle_t ep, const struct glex_rcache_attr
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t glex_rcache_destroy(glex_rcache_handle_t rc)
-{
-	(void)rc;
-	return GLEX_SUCCESS;
-}
-
 glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, int32_t flag,
 			   struct glex_rcache_region *region)
 {
@@ -256,12 +186,5 @@ glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, in
 	if (len > SIM_BUFFER)
 		return GLEX_INVALID_PARAM;
 	*region = (struct glex_rcache_region){.mh.v = sim_register(ep->sim, ep->node, ep->num, ep->key)};
-	return GLEX_SUCCESS;
-}
-
-glex_ret_t glex_rcache_put(glex_rcache_handle_t rc, const struct glex_rcache_region *region)
-{
-	(void)rc;
-	(void)region;
 	return GLEX_SUCCESS;
 }

@@ -456,9 +456,9 @@ static int MPID_nem_glex_is_there(const struct MPID_nem_glex_tree *tree)
 }
 
 /*
- * Before it gives way: where all ranks take part and this one was the last of its processor, nobody there can bring on what
- * is waited for; if it comes while another one runs, all there have one more turn.  Half as long after each time that it did
- * not come, as where ranks compute, and others' processes may want the processor; twice after one that it did.
+ * Before it gives way: where all ranks take part and this one was the last of its processor, nobody there can bring on
+ * what is waited for; if it comes while another one runs, all there have one more turn.  Half as long after each time that
+ * it did not come, as where ranks compute, and others' processes may want the processor; twice after one that it did.
  */
 MPID_NEM_GLEX_HOT static void MPID_nem_glex_stay(struct MPID_nem_glex_tree *tree)
 {
@@ -476,9 +476,9 @@ MPID_NEM_GLEX_HOT static void MPID_nem_glex_stay(struct MPID_nem_glex_tree *tree
 
 /*
  * Until it is over; who has an operation has looked for it a while (MPID_nem_glex_tree_look).  Where ranks outnumber
- * processors, whoever has nothing to do gives way at once, and looks at a word alone between two turns: the others have
- * to come to their calls.  An error of MPICH's progress engine is somebody else's, and is returned when it is over: a
- * collective that one rank gives up is one that the others wait for.  Deaths, and the end of glexd, end it.
+ * processors, whoever has nothing to do gives way at once, unless it stays, and looks at a word alone between two turns:
+ * the others have to come to their calls.  An error of MPICH's progress engine is somebody else's, and is returned when it
+ * is over: a collective that one rank gives up is one that the others wait for.  Deaths, and the end of glexd, end it.
  */
 MPID_NEM_GLEX_HOT static int MPID_nem_glex_wait(struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op,
 						MPIR_Request *req)

@@ -86,7 +86,7 @@ struct MPID_nem_glex_tree {
 	/* As its last look at the group left them: another finds nothing before *word is value; NULL: who knows */
 	const uint64_t *word;
 	uint64_t value;
-	unsigned vain; /* how often in a row, up to a limit, it has not come while this rank stayed on its processor */
+	unsigned vain; /* how often this rank stayed on its processor in vain, less how often not, within limits */
 };
 
 /* ---- glex_coll.c ----------------------------------------------------------- */

@@ -23,16 +23,15 @@ static inline int suite_run(Suite *suite)
 }
 
 /*
- * For short tests that leave nothing behind for the next one: with a sanitizer all are in this process, unless CK_FORK says
- * something else.  To start one, and to look for leaks when it ends, takes longer there than hundreds of them.
+ * For short tests that leave nothing behind for the next one: with a sanitizer all are in this process.  To start one, and
+ * to look for leaks when it ends, takes longer there than hundreds of them.
  */
 static inline int suite_run_short(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	if (!getenv("CK_FORK"))
-		srunner_set_fork_status(runner, CK_NOFORK);
+	srunner_set_fork_status(runner, CK_NOFORK);
 #endif
 	return suite_run_by(runner);
 }

@@ -131,54 +131,6 @@ glex_ret_t glex_receive_mp(glex_ep_handle_t ep, int32_t timeout, glex_ep_addr_t 
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t glex_register_mem(glex_ep_handle_t ep, void *addr, uint64_t len, int32_t flag, glex_mem_handle_t *mh)
-{
-	(void)ep;
-	(void)addr;
-	(void)len;
-	(void)flag;
-	mh->v = 1;
-	return GLEX_SUCCESS;
-}
-
-glex_ret_t glex_deregister_mem(glex_ep_handle_t ep, glex_mem_handle_t mh)
-{
-	(void)ep;
-	(void)mh;
-	return GLEX_SUCCESS;
-}
-
-void *glexi_board_take(glex_device_handle_t dev, uint32_t len)
-{
-	static unsigned char untouched[8];
-
-	(void)dev;
-	(void)len;
-	return untouched;
-}
-
-void glexi_board_give(void *board, enum glexi_board_state state)
-{
-	(void)board;
-	(void)state;
-}
-
-glex_ret_t glex_poll_dead(glex_device_handle_t dev, uint64_t *next, uint32_t *num, struct glex_dead *list)
-{
-	(void)dev;
-	(void)list;
-	*next = *num = 0;
-	return GLEX_SUCCESS;
-}
-
-glex_ret_t glex_poll_error_req(glex_ep_handle_t ep, uint32_t *num, struct glex_err_req *errors)
-{
-	(void)ep;
-	(void)errors;
-	*num = 0;
-	return GLEX_SUCCESS;
-}
-
 glex_ret_t glex_probe_first_event(glex_ep_handle_t ep, int32_t timeout, glex_event_t **event)
 {
 	struct end *end = end_of(ep);
@@ -201,17 +153,6 @@ glex_ret_t glex_discard_probed_event(glex_ep_handle_t ep)
 	return GLEX_SUCCESS;
 }
 
-/* Nobody here waits. */
-glex_ret_t glex_probe_first_mp(glex_ep_handle_t ep, int32_t timeout, glex_ep_addr_t *from, void **data, uint32_t *len)
-{
-	(void)ep;
-	(void)timeout;
-	(void)from;
-	(void)data;
-	(void)len;
-	return GLEX_NO_MP;
-}
-
 glex_ret_t glex_query_device(glex_device_handle_t dev, struct glex_device_attr *attr)
 {
 	(void)dev;
@@ -226,12 +167,6 @@ glex_ret_t glex_rcache_create(glex_ep_handle_t ep, const struct glex_rcache_attr
 	return GLEX_SUCCESS;
 }
 
-glex_ret_t glex_rcache_destroy(glex_rcache_handle_t rc)
-{
-	(void)rc;
-	return GLEX_SUCCESS;
-}
-
 glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, int32_t flag,
 			   struct glex_rcache_region *region)
 {
@@ -241,13 +176,6 @@ glex_ret_t glex_rcache_get(glex_rcache_handle_t rc, void *addr, uint64_t len, in
 	*region = (struct glex_rcache_region){.mh.v = node->handle,
 					      .offset = (uint32_t)((unsigned char *)addr - node->memory)};
 	UNIT_CHECK(region->offset + len <= NET_MEMORY);
-	return GLEX_SUCCESS;
-}
-
-glex_ret_t glex_rcache_put(glex_rcache_handle_t rc, const struct glex_rcache_region *region)
-{
-	(void)rc;
-	(void)region;
 	return GLEX_SUCCESS;
 }
 
