@@ -132,15 +132,17 @@ memwatch | MUT_SKIP | found
 ROWS
 }
 
-# explore FOLDER MODEL DEFINES: leaves pan's words in FOLDER/log
+# explore FOLDER MODEL DEFINES WANT: leaves pan's words in FOLDER/log.  What is to be found is, mostly, before a compiler
+# that optimises would be through.
 explore() {
-	local define defines=()
+	local define defines=() optimise=-O1
+	[ "$4" != found ] || optimise=-O0
 	for define in $3; do
 		defines+=("-D$define")
 	done
 	cp "$here/$2.pml" "$1/" && cd "$1" || return 1
 	spin -a "${defines[@]}" "$2.pml" >log 2>&1 || return 1
-	cc -O2 -w -DSAFETY -D"$store" -DNOFAIR -DMEMLIM="$megabytes" -o pan pan.c >>log 2>&1 || return 1
+	cc "$optimise" -w -DSAFETY -D"$store" -DNOFAIR -DMEMLIM="$megabytes" -o pan pan.c >>log 2>&1 || return 1
 	timeout "$seconds" ./pan -m1000000 >>log 2>&1
 }
 
@@ -151,7 +153,7 @@ row() {
 	read -r model <<<"$model"
 	read -r want <<<"$want"
 	folder=$(mktemp -d)
-	(explore "$folder" "$model" "$defines")
+	(explore "$folder" "$model" "$defines" "$want")
 	states=$(awk '/states, stored/ { print $1; exit }' "$folder/log")
 	name="$model:$defines(${states:-no} states)"
 	got=undecided
