@@ -645,6 +645,8 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_coll_stands(struct MPID_nem_glex_tree
 
 MPID_NEM_GLEX_HOT int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
+	if (op->kind != MPID_NEM_GLEX_BCAST || op->is_long)
+		tree->row = 0;
 	if (unlikely(op->req)) {
 		MPID_nem_glex_tree_add(tree, op);
 		return MPI_SUCCESS; /* op may be gone */
@@ -662,6 +664,7 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_barrier_now(struct MPID_nem_glex_tree
 	struct MPID_nem_glex_op here;
 	glex_ret_t ret = glex_group_barrier(tree->group);
 
+	tree->row = 0;
 	MPID_nem_glex.stats.coll[MPID_NEM_GLEX_BARRIER]++;
 	if (ret == GLEX_SUCCESS)
 		ret = MPID_nem_glex_tree_look(tree);

@@ -125,6 +125,7 @@ static void MPID_nem_glex_settings(struct glexch_params *params)
 	MPID_nem_glex.coll_degree = MPID_nem_glex_setting("GLEX_MPI_COLL_DEGREE", GLEX_COLL_MAX_BRANCH_DEGREE);
 	MPID_nem_glex.coll_after = MPID_nem_glex_setting("GLEX_MPI_COLL_AFTER", UINT32_MAX);
 	MPID_nem_glex.coll_packets = MPID_nem_glex_setting("GLEX_MPI_COLL_PACKETS", INT32_MAX);
+	MPID_nem_glex.coll_row = MPID_nem_glex_setting("GLEX_MPI_COLL_ROW", UINT32_MAX);
 	MPID_nem_glex.coll_long = MPID_nem_glex_setting("GLEX_MPI_COLL_LONG", INT32_MAX);
 	MPID_nem_glex.coll_stage = MPID_nem_glex_setting("GLEX_MPI_COLL_STAGE", GLEX_GROUP_STAGE_MAX);
 	MPID_nem_glex.coll_long_by = MPID_nem_glex_setting("GLEX_MPI_COLL_LONG_BY", GLEX_GROUP_LONG_PASSED);

@@ -16,14 +16,14 @@
 #define MPID_NEM_GLEX_SETTINGS_KEY "glex-coll"
 #define MPID_NEM_GLEX_SETTINGS_MAX 96
 
-#define MPID_NEM_GLEX_SETTINGS_NAMES "GLEX_MPI_COLL,_AFTER,_PACKETS,_LONG,_LONG_BY,_STAGE,_SHAPE,_DEGREE"
+#define MPID_NEM_GLEX_SETTINGS_NAMES "GLEX_MPI_COLL,_AFTER,_PACKETS,_ROW,_LONG,_LONG_BY,_STAGE,_SHAPE,_DEGREE"
 
 /* In the order of the names.  Without blanks, which process managers do not pass on. */
 static void MPID_nem_glex_coll_settings(char settings[MPID_NEM_GLEX_SETTINGS_MAX])
 {
-	snprintf(settings, MPID_NEM_GLEX_SETTINGS_MAX, "%u,%u,%u,%llu,%u,%llu,%u,%u",
+	snprintf(settings, MPID_NEM_GLEX_SETTINGS_MAX, "%u,%u,%u,%u,%llu,%u,%llu,%u,%u",
 		 (unsigned)MPID_nem_glex.coll_where, MPID_nem_glex.coll_after, MPID_nem_glex.coll_packets,
-		 (unsigned long long)MPID_nem_glex.coll_long, MPID_nem_glex.coll_long_by,
+		 MPID_nem_glex.coll_row, (unsigned long long)MPID_nem_glex.coll_long, MPID_nem_glex.coll_long_by,
 		 (unsigned long long)MPID_nem_glex.coll_stage, MPID_nem_glex.coll_shape, MPID_nem_glex.coll_degree);
 }
 

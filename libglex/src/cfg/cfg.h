@@ -122,6 +122,7 @@ struct glexi_cfg {
 	uint64_t mpi_coll_degree;
 	uint64_t mpi_coll_after;
 	uint64_t mpi_coll_packets;
+	uint64_t mpi_coll_row;
 	uint64_t mpi_coll_long;
 	uint64_t mpi_coll_stage;
 	int mpi_coll_long_by;	     /* enum glex_group_long */

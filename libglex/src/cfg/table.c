@@ -216,6 +216,8 @@ const struct glexi_cfg_row glexi_cfg_table[] = {
 	     "which such call on a communicator makes its tree; earlier ones are MPICH's: without a tree it takes an endpoint, some 13 KiB in each process (17 for 16 ranks, 35 for 64), with one two, 150 KiB, and a millisecond or more"),
 	UINT("GLEX_MPI_COLL_PACKETS", mpi_coll_packets, "1", 1, 65536, "packets",
 	     "the longest such broadcast or reduction, in packets of 112 bytes, of a reduction 6 numbers; without a tree a reduction of 392 bytes of three or four ranks, 224 of more, twice as much to all, and of two ranks 112, 504 to both; packets go one after the other"),
+	UINT("GLEX_MPI_COLL_ROW", mpi_coll_row, "64", 0, 1000000000, "calls",
+	     "so many short broadcasts from the same root, one behind the other, are run by the NICs where there is no tree, and those behind them by MPICH, whose messages run further ahead, until the NICs have run another collective of the communicator; 0: all are run by the NICs"),
 	SIZE("GLEX_MPI_COLL_LONG", mpi_coll_long, "8K", 0, G,
 	     "the shortest broadcast that a tree's members fetch from the root's buffer, up to 1 GiB, if they are more than two; two fetch from four times that on; 0: none"),
 	ENUM("GLEX_MPI_COLL_LONG_BY", mpi_coll_long_by, "get", long_ways,

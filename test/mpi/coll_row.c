@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * coll_row.c - short broadcasts from the same root, one behind the other: so many of them are run by the NICs, and then
+ * MPICH does them, until there is something else; each brings the root's data either way.
+ *
+ *   coll_row LIMIT    as GLEX_MPI_COLL_ROW says; 0: all are by the NICs
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll.h"
+#include "helper.h"
+
+enum { LONG = 40000, MORE = 7, LONGEST = 100, MANY = 300 };
+
+static int rank, size, limit, seed;
+
+static int most(int calls)
+{
+	return limit && limit < calls ? limit : calls;
+}
+
+/* Other data each time. */
+static void fill(unsigned char *data, int len, int root, int call)
+{
+	int i;
+
+	for (i = 0; i < len; i++)
+		data[i] = rank == root ? byte_of((unsigned)(seed + call), root, i) : 0;
+}
+
+static void look(const unsigned char *data, int len, int root, int call)
+{
+	int i;
+
+	for (i = 0; i < len; i++)
+		check(data[i] == byte_of((unsigned)(seed + call), root, i), "a broadcast's data");
+}
+
+static void once(MPI_Comm comm, int len, int root)
+{
+	static unsigned char data[LONG];
+
+	fill(data, len, root, ++seed);
+	MPI_Bcast(data, len, MPI_BYTE, root, comm);
+	look(data, len, root, seed);
+}
+
+static void some(MPI_Comm comm, int calls, int root)
+{
+	int i;
+
+	for (i = 0; i < calls; i++)
+		once(comm, 1 + (int)(mix((unsigned)i, (unsigned)seed) % LONGEST), root);
+}
+
+/* All under way at a time. */
+static void some_at_once(MPI_Comm comm, int calls, int root)
+{
+	static unsigned char data[MANY + MORE][LONGEST];
+	static MPI_Request req[MANY + MORE];
+	static MPI_Status status[MANY + MORE];
+	int i;
+
+	for (i = 0; i < calls; i++) {
+		fill(data[i], LONGEST, root, seed + i);
+		MPI_Ibcast(data[i], LONGEST, MPI_BYTE, root, comm, &req[i]);
+	}
+	MPI_Waitall(calls, req, status);
+	for (i = 0; i < calls; i++)
+		look(data[i], LONGEST, root, seed + i);
+	seed += calls;
+}
+
+/* So many have been run by the NICs since the last time. */
+static void expect(int calls, const char *what)
+{
+	static unsigned long long before;
+	unsigned long long now = counted("glex_coll_bcasts");
+
+	if (now - before != (unsigned long long)calls)
+		printf("rank %d: the NICs have run %llu, not %d\n", rank, now - before, calls);
+	check(now - before == (unsigned long long)calls, what);
+	before = now;
+}
+
+int main(int argc, char **argv)
+{
+	int provided, root, calls, sum;
+	MPI_Comm dup;
+
+	limit = argc > 1 ? atoi(argv[1]) : 0;
+	calls = limit ? 2 * limit + MORE : MANY / 2;
+	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	check(limit >= 0 && calls <= MANY, "a limit");
+	root = size - 1;
+	MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(dup);
+	MPI_Barrier(dup);
+	expect(0, "none yet");
+	some(MPI_COMM_WORLD, calls, root);
+	expect(most(calls), "in a row");
+	some(MPI_COMM_WORLD, calls, 0);
+	expect(most(calls), "from another root");
+	MPI_Barrier(MPI_COMM_WORLD);
+	some(MPI_COMM_WORLD, MORE, 0);
+	expect(most(MORE), "behind a barrier");
+	MPI_Allreduce(&size, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	some_at_once(MPI_COMM_WORLD, calls, 0);
+	expect(most(calls), "that do not block");
+	for (int i = 0; i < calls; i++)
+		some(MPI_COMM_WORLD, 1, (i + 1) % size);
+	expect(calls, "from roots in turn");
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; i < calls; i++) {
+		some(MPI_COMM_WORLD, 1, root);
+		some(dup, 1, root);
+	}
+	expect(2 * most(calls), "on two communicators");
+	once(MPI_COMM_WORLD, LONG, root);
+	expect(1, "a long one");
+	some(MPI_COMM_WORLD, calls, root);
+	expect(most(calls), "behind a long one");
+	MPI_Comm_free(&dup);
+	if (rank == 0)
+		puts("ok");
+	MPI_Finalize();
+	MPI_T_finalize();
+	return 0;
+}
