@@ -8,7 +8,7 @@
  *
  * MPICH asks here first (glex_hook.h).  Whether the NICs do it is decided by what all
  * ranks of the communicator know alike: its kind, the operation, the type, the bytes,
- * and how many such calls it has seen.  One of them has the tree made (glex_tree.c), whether it
+ * how many such calls it has seen, and of broadcasts those before (MPID_nem_glex_tree, row).  One of them has the tree made (glex_tree.c), whether it
  * blocks or not.  Until then, and for good if that was not to be, MPICH does them.
  *
  * What does not block, and comes while the tree is made, is queued behind that.  If there is

@@ -76,7 +76,7 @@ struct MPID_nem_glex_tree {
 	uint32_t calls;
 	int rank, is_broken;
 	int row_root;	      /* that of the last broadcast, */
-	uint32_t row;	      /* and how many short ones in a row it has had, up to a limit */
+	uint32_t row;	      /* and how many short ones in a row the NICs have run of it, up to GLEX_MPI_COLL_ROW */
 	uint32_t skip, skips; /* so many exchanges are MPICH's yet; and were after the last that was too long */
 	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of longs */
 	int is_known;

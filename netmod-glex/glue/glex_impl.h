@@ -156,7 +156,7 @@ struct MPID_nem_glex {
 	uint32_t coll_degree;
 	uint32_t coll_after;		      /* so many eligible calls make a tree */
 	uint32_t coll_packets;		      /* the longest has so many */
-	uint32_t coll_row;		      /* so many broadcasts in a row are not MPICH's; 0: all */
+	uint32_t coll_row;		      /* so many broadcasts of a root in a row are not MPICH's; 0: all */
 	uint64_t coll_stage;		      /* bytes of a stage; 0: none */
 	uint64_t coll_long;		      /* the shortest broadcast that goes from buffer to buffer; 0: none */
 	uint32_t coll_long_by;		      /* enum glex_group_long, where there is a tree */

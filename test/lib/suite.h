@@ -13,7 +13,8 @@
 
 /*
  * At the end of each process whatever is not reached from global data is a leak.  The sanitizers' own are 12 MB there, hold
- * nothing of ours, and to read them takes longer than most tests: so all but theirs is named instead.
+ * nothing of ours, and to read them takes longer than most tests: so all but theirs is named instead.  Weak, as several
+ * files of a program include this one.
  */
 __attribute__((weak)) const char *__lsan_default_options(void)
 {
@@ -57,7 +58,7 @@ static inline int suite_run(Suite *suite)
 
 /*
  * For short tests that leave nothing behind for the next one: with a sanitizer all are in this process.  To start one, and
- * to look for leaks when it ends, takes longer there than hundreds of them.
+ * to look for leaks when it ends, takes longer there than most of them.
  */
 static inline int suite_run_short(Suite *suite)
 {
