@@ -523,7 +523,8 @@ enum glex_group_shape { GLEX_GROUP_KARY = 0, GLEX_GROUP_KNOMIAL = 1, GLEX_GROUP_
 #define GLEX_GROUP_STAGE_MAX	  (16u << 20) /* of what glex_group_stage is given */
 #define GLEX_GROUP_GATHER_MAX	  112	      /* bytes of each member */
 #define GLEX_GROUP_GATHER_MEMBERS 16
-#define GLEX_GROUP_BY_MAX(n)	  ((n) <= 2 ? 504 : (n) <= 4 ? 392 : 224) /* bytes of each of n members */
+/* Bytes of each of n members. */
+#define GLEX_GROUP_BY_MAX(n) ((n) <= 2 ? 504 : (n) <= 4 ? 392 : (n) <= 8 || (n) > 16 ? 224 : 112)
 
 /*
  * A tree over members 0 to n-1, member 0 being its root: the parent of `me` (0 for

@@ -17,24 +17,6 @@ static int MPID_nem_glex_is_long(const MPIR_Comm *comm, uint64_t len)
 	return least && len >= least && len <= GLEX_GROUP_LONG_MAX;
 }
 
-/*
- * GLEX_MPI_COLL_ROW.  A root that is not waited for fills the others' boards, and then waits for their turns; MPICH's
- * messages have room for hundreds of broadcasts.  All ranks count alike, each call once, and anew behind whatever else
- * the NICs run (glex_coll.c).
- */
-static int MPID_nem_glex_row_is_over(struct MPID_nem_glex_tree *tree, int root)
-{
-	if (tree->row_root != root)
-		tree->row = 0;
-	tree->row_root = root;
-	if (!MPID_nem_glex.coll_row || MPID_nem_glex_shape((uint32_t)tree->comm->remote_size) != GLEX_GROUP_DIRECT)
-		return 0;
-	if (tree->row == MPID_nem_glex.coll_row)
-		return 1;
-	tree->row++;
-	return 0;
-}
-
 /* Types may differ among ranks, the number of bytes does not. */
 MPID_NEM_GLEX_HOT int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm *comm,
 					  int failed, MPIR_Request **req_p)
@@ -56,7 +38,7 @@ MPID_NEM_GLEX_HOT int MPID_nem_glex_bcast(void *buf, MPI_Aint count, MPI_Datatyp
 		mpi_errno = MPID_nem_glex_tree_has(tree, MPID_NEM_GLEX_NEEDS_BUFFERS, MPID_nem_glex_longs_try, !req_p,
 						   &does);
 	MPIR_ERR_CHECK(mpi_errno);
-	if (!tree || !does || (!is_long && MPID_nem_glex_row_is_over(tree, root)))
+	if (!tree || !does || (!is_long && MPID_nem_glex_row_is_over(tree, MPID_NEM_GLEX_BCAST, root, (size_t)len)))
 		return MPIDI_GLEX_PASS;
 	if (!contig) {
 		packed = MPL_malloc((size_t)len, MPL_MEM_COLL);

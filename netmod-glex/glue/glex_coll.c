@@ -8,8 +8,9 @@
  *
  * MPICH asks here first (glex_hook.h).  Whether the NICs do it is decided by what all
  * ranks of the communicator know alike: its kind, the operation, the type, the bytes,
- * how many such calls it has seen, and of broadcasts those before (MPID_nem_glex_tree, row).  One of them has the tree made (glex_tree.c), whether it
- * blocks or not.  Until then, and for good if that was not to be, MPICH does them.
+ * how many such calls it has seen, and, of those with a root, the ones before (MPID_nem_glex_row_is_over).  One of them
+ * has the tree made (glex_tree.c), whether it blocks or not.  Until then, and for good if that was not to be, MPICH does
+ * them.
  *
  * What does not block, and comes while the tree is made, is queued behind that.  If there is
  * none then, some ranks knew it when they made the call, and some did not; so all have MPICH do it
@@ -643,9 +644,42 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_coll_stands(struct MPID_nem_glex_tree
 	return op->done ? op->error : MPID_nem_glex_coll_wait(tree, op);
 }
 
+/*
+ * Calls of that kind and length which the board of whoever they come to has room for: of reductions and gathers by what their
+ * operands take there (libglex/src/group/direct.h).  Teams meet, so nobody runs ahead.
+ */
+static int MPID_nem_glex_has_row(const MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, size_t len)
+{
+	int n = comm->remote_size;
+
+	return kind != MPID_NEM_GLEX_BCAST && n <= 16 && (n <= 4 || len <= (n <= 8 ? 56 : 24));
+}
+
+MPID_NEM_GLEX_HOT int MPID_nem_glex_row_is_over(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind,
+						int root, size_t len)
+{
+	if (tree->row_kind != kind || tree->row_root != root)
+		tree->row = 0;
+	tree->row_kind = kind;
+	tree->row_root = root;
+	if (!MPID_nem_glex.coll_row || MPID_nem_glex_nearness(tree->comm) != MPID_NEM_GLEX_APART ||
+	    MPID_nem_glex_shape((uint32_t)tree->comm->remote_size) != GLEX_GROUP_DIRECT)
+		return 0;
+	if (tree->row == MPID_nem_glex.coll_row)
+		return !MPID_nem_glex_has_row(tree->comm, kind, len);
+	tree->row++;
+	return 0;
+}
+
+/* What is none of a row: to and from all, or long. */
+static int MPID_nem_glex_ends_row(const struct MPID_nem_glex_tree *tree, const struct MPID_nem_glex_op *op)
+{
+	return op->kind != tree->row_kind || op->root != tree->row_root || op->is_long;
+}
+
 MPID_NEM_GLEX_HOT int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op)
 {
-	if (op->kind != MPID_NEM_GLEX_BCAST || op->is_long)
+	if (MPID_nem_glex_ends_row(tree, op))
 		tree->row = 0;
 	if (unlikely(op->req)) {
 		MPID_nem_glex_tree_add(tree, op);

@@ -75,8 +75,10 @@ struct MPID_nem_glex_tree {
 	enum MPID_nem_glex_tree_state state;
 	uint32_t calls;
 	int rank, is_broken;
-	int row_root;	      /* that of the last broadcast, */
-	uint32_t row;	      /* and how many short ones in a row the NICs have run of it, up to GLEX_MPI_COLL_ROW */
+	/* Of the last short one with a root; and how many like it in a row the NICs have run, up to GLEX_MPI_COLL_ROW */
+	enum MPID_nem_glex_coll_kind row_kind;
+	int row_root;
+	uint32_t row;
 	uint32_t skip, skips; /* so many exchanges are MPICH's yet; and were after the last that was too long */
 	/* A call that blocks has come since it was begun, so all know what became of it: of the tree, of longs */
 	int is_known;
@@ -151,6 +153,14 @@ static inline int MPID_nem_glex_tree_of(MPIR_Comm *comm, int may_block, int fail
 	*tree_p = tree;
 	return MPI_SUCCESS;
 }
+
+/*
+ * GLEX_MPI_COLL_ROW.  Who is not waited for, the root of a broadcast or who sends to one, fills the boards of those he
+ * sends to, and then waits for their turns; MPICH's messages have room for hundreds.  (Not those in shared memory, where
+ * a sender without room is given one place in each turn.)  All ranks count alike, each short call with a root once, of so
+ * many bytes of a rank, and anew behind whatever else the NICs run.  Not 0: this one is MPICH's.
+ */
+int MPID_nem_glex_row_is_over(struct MPID_nem_glex_tree *tree, enum MPID_nem_glex_coll_kind kind, int root, size_t len);
 
 /* Begins it, or has it wait for its turn; waits for what blocks. */
 int MPID_nem_glex_coll_do(struct MPID_nem_glex_tree *tree, struct MPID_nem_glex_op *op);

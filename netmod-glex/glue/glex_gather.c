@@ -165,6 +165,8 @@ int MPID_nem_glex_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype s
 	mpi_errno = MPID_nem_glex_stage_of(comm, ex.is_long, !req_p, failed, &tree);
 	if (!tree || mpi_errno != MPI_SUCCESS)
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	if (root != MPIDI_GLEX_ALL && MPID_nem_glex_row_is_over(tree, MPID_NEM_GLEX_GATHER, root, (size_t)ex.len))
+		return MPIDI_GLEX_PASS;
 	if (wanted)
 		mpi_errno = MPID_nem_glex_exchange_room(&ex, 0);
 	MPIR_ERR_CHECK(mpi_errno);

@@ -188,6 +188,9 @@ MPID_NEM_GLEX_HOT int MPID_nem_glex_reduce(const void *sendbuf, void *recvbuf, M
 		mpi_errno = MPID_nem_glex_tree_has_stage(tree, !req_p, &how.is_long);
 	if (!tree || mpi_errno != MPI_SUCCESS || (how.calls && !how.is_long && !is_short))
 		return mpi_errno == MPI_SUCCESS ? MPIDI_GLEX_PASS : mpi_errno;
+	if (root != MPIDI_GLEX_ALL && !how.is_long &&
+	    MPID_nem_glex_row_is_over(tree, MPID_NEM_GLEX_REDUCE, root, (size_t)count * how.operand.extent))
+		return MPIDI_GLEX_PASS;
 	return MPID_nem_glex_reduce_do(tree, MPID_NEM_GLEX_REDUCE, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
 				       root == MPIDI_GLEX_ALL || root == comm->rank ? recvbuf : NULL, count, root, &how,
 				       req_p);

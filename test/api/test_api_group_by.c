@@ -18,7 +18,9 @@ static const uint32_t lens[] = {8, 1, 7, 55, 56, 0, 57, 111, 112, 200, 0, 0};
 
 static uint32_t len_of(const struct crowd *c, uint32_t i)
 {
-	return lens[i] ? lens[i] : GLEX_GROUP_BY_MAX(c->n);
+	uint32_t most = GLEX_GROUP_BY_MAX(c->n);
+
+	return lens[i] && lens[i] < most ? lens[i] : most;
 }
 
 /* One byte of three is the first member's, one the last's, one all members' sum: associative, and not commutative. */

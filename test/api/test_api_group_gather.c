@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test/api/group.h"
 
@@ -227,6 +228,53 @@ START_TEST(gather__among_other_collectives__none_lost_and_none_mixed)
 }
 END_TEST
 
+/*
+ * Lines of a board where wide operands have been serve narrow ones a lap later, which are looked for at other places.
+ * So the wide ones are all made up to look like a narrow one then: its number, what it is (direct.c, what_of), and its
+ * bytes.
+ */
+#define RING 37u
+
+static void disguised_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+	uint32_t len = c->degree, lines = c->n * (len + 8) / 64 + 1, lap = (RING - c->n) / lines, i;
+	uint64_t disguise = (uint64_t)(lap + 2) << 24 | 5u << 8 | len, part[7], all[3 * 7];
+	bool late = c->me + 1 == c->n;
+
+	for (i = 0; i < 7; i++)
+		part[i] = disguise;
+	meet_all(fd, c);
+	for (i = 0; i <= lap; i++) {
+		OK(glex_group_gather(group, 0, part, all, i ? len : sizeof(part)));
+		OK(glex_group_wait(group, WAIT_MS));
+	}
+	if (late)
+		meet(fd);
+	OK(glex_group_gather(group, 0, part, all, len));
+	if (c->me == 0) {
+		RETURNS(glex_group_wait(group, 100), GLEX_NO_MP);
+		meet(fd);
+	}
+	OK(glex_group_wait(group, WAIT_MS));
+	close_group();
+}
+
+START_TEST(gather__parts_that_look_like_stamps__are_not_taken_for_any)
+{
+	static const uint32_t narrow[] = {8, 24};
+	struct crowd c = {.n = 3, .degree = narrow[_i], .shape = GLEX_GROUP_DIRECT};
+	struct peer peer[MAX];
+	uint32_t i;
+
+	start_all(&c, peer, disguised_member, &c);
+	meet(peer[0].fd);
+	meet(peer[2].fd);
+	for (i = 0; i < c.n; i++)
+		peer_join(&peer[i]);
+}
+END_TEST
+
 /* ---- who runs ahead, leaves, or dies --------------------------------------------------------------- */
 
 #define AHEAD 200u
@@ -359,6 +407,77 @@ START_TEST(allgather__others_begin_something_else__learns_it)
 }
 END_TEST
 
+struct mistake {
+	struct crowd crowd;
+	uint32_t want, give; /* bytes; to want none is to wait for a broadcast of member 1 */
+};
+
+static const struct mistake mistakes[] = {
+	{{.n = 2}, 8, 56}, {{.n = 2}, 0, 56},  {{.n = 3}, 8, 9},  {{.n = 3}, 24, 8},	{{.n = 4}, 57, 8},
+	{{.n = 4}, 0, 8},  {{.n = 9}, 8, 112}, {{.n = 16}, 8, 7}, {{.n = 16}, 112, 24},
+};
+
+/* Stays, or leaves when it has sent its part. */
+static void mistaken_member(int fd, void *arg)
+{
+	unsigned char part[MOST] = {0};
+	const struct mistake *mistake = arg;
+	const struct crowd *c = &mistake->crowd;
+
+	meet_all(fd, c);
+	OK(glex_group_gather(group, 0, part, NULL, mistake->give));
+	OK(glex_group_wait(group, WAIT_MS));
+	if (c->me % 2)
+		meet(fd);
+	close_group();
+}
+
+START_TEST(gather__others_give_what_is_not_wanted__learns_it)
+{
+	unsigned char all[GLEX_GROUP_GATHER_MEMBERS * MOST];
+	struct mistake mistake = mistakes[_i];
+	struct crowd *c = &mistake.crowd;
+	struct peer peer[MAX];
+	uint32_t i;
+
+	c->shape = GLEX_GROUP_DIRECT;
+	start(c, peer, mistaken_member);
+	if (mistake.want)
+		OK(glex_group_gather(group, 0, all, all, mistake.want));
+	else
+		OK(glex_group_bcast(group, 1, all, 8));
+	RETURNS(wait_or_test(_i % 2), GLEX_SYS_ERR);
+	for (i = 1; i < c->n; i++) {
+		if (i % 2)
+			meet(peer[i].fd);
+		peer_join(&peer[i]);
+	}
+	close_group();
+}
+END_TEST
+
+/* For longer than what somebody gives would be under way. */
+static void slow_member(int fd, void *arg)
+{
+	const struct crowd *c = arg;
+	uint32_t i;
+
+	meet_all(fd, c);
+	if (c->me == 1)
+		sleep(6);
+	for (i = 0; i < 2; i++)
+		gather(c, 0, false, i ? 8 : MOST, i);
+	close_group();
+}
+
+START_TEST(gather__a_member_is_late__is_waited_for)
+{
+	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT, .tests = _i};
+
+	run_all(&c, slow_member);
+}
+END_TEST
+
 struct death {
 	struct crowd crowd;
 	uint32_t doomed, root;
@@ -420,9 +539,13 @@ int main(void)
 			    (int)(sizeof(others) / sizeof(others[0])));
 	tcase_add_loop_test(tc, gather__among_other_collectives__none_lost_and_none_mixed, 0,
 			    (int)(sizeof(mixed) / sizeof(mixed[0])));
+	tcase_add_loop_test(tc, gather__parts_that_look_like_stamps__are_not_taken_for_any, 0, 2);
 	tcase_add_loop_test(tc, gather__several_send_what_one_does_not_take__held_back_and_then_all_there, 0, 2);
 	tcase_add_loop_test(tc, allgather__the_last_has_begun__needs_nobody_any_more, 0, 2);
 	tcase_add_loop_test(tc, allgather__others_begin_something_else__learns_it, 0, 6);
+	tcase_add_loop_test(tc, gather__others_give_what_is_not_wanted__learns_it, 0,
+			    (int)(sizeof(mistakes) / sizeof(mistakes[0])));
+	tcase_add_loop_test(tc, gather__a_member_is_late__is_waited_for, 0, 2);
 	tcase_add_loop_test(tc, gather__a_member_dies__who_waits_learns_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
 	suite_add_tcase(suite, tc);

@@ -31,19 +31,31 @@ static size_t heap_of_ends(int n)
 
 #define BOARD	     4544u
 #define BOARD_OF_FEW 2560u
-#define FEW	     8u
+#define FEW	     16u
 
-/* Beside its endpoints. */
+/* What the first one makes for others, too: a piece of memory for boards. */
+static void open_some(const struct crowd *c, bool direct, glex_group_t some[2])
+{
+	struct glex_group_card card;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		OK(glex_group_open(dev, c->type, direct ? c->n : 0, &some[i], &card));
+}
+
+/* Beside its endpoints, of one more group. */
 START_TEST(group__joined__memory_is_a_board_and_little_more_than_the_cards)
 {
 	static const uint32_t members[] = {2, 8, 16, 32, 64};
 	struct glex_group_card card, cards[GLEX_GROUP_DIRECT_MAX];
 	bool direct = _i < 5;
 	struct crowd c = {.n = members[_i % 5]};
+	glex_group_t some[2];
 	size_t before, used, ends, board = direct ? (c.n > FEW ? BOARD : BOARD_OF_FEW) : 0;
 	uint32_t i;
 
 	OK(glex_open_device(0, &dev));
+	open_some(&c, direct, some);
 	ends = heap_of_ends(direct ? 1 : 2);
 	before = heap_used();
 	OK(glex_group_open(dev, c.type, direct ? c.n : 0, &group, &card));
@@ -56,6 +68,8 @@ START_TEST(group__joined__memory_is_a_board_and_little_more_than_the_cards)
 	ck_assert_uint_le(used, direct ? board + 1024 + c.n * (sizeof(card) + 12) : 1280 + c.n * 8);
 	if (direct && c.n <= FEW)
 		ck_assert_uint_le(used, 4096);
+	OK(glex_group_close(some[0]));
+	OK(glex_group_close(some[1]));
 	close_group();
 }
 END_TEST

@@ -85,20 +85,21 @@ blocks GLEX_MPI_COLL_AFTER=1 GLEX_REORDER=16 GLEX_REORDER_SEED=7 4 "$RANDOM ahea
 blocks GLEX_MPI_COLL_SHAPE=kary 4 "$RANDOM ahead" 0 0 "a tree"
 blocks MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NUM_CLIQUES=2 GLEX_MPI_COLL=all 4 "$RANDOM" + + "two share memory with each other"
 
-# rows NAME=VALUE... RANKS LIMIT WHAT
+# rows NAME=VALUE... RANKS LIMIT|tree WHAT
 rows() {
 	local what=${*: -1} limit=${*: -2:1} ranks=${*: -3:1}
 	env "${@:1:$#-3}" timeout -k 5 60 "$GLEX_PREFIX/bin/mpiexec" -n "$ranks" "$work/bin/coll_row" "$limit" \
 		>"$work/out" 2>"$work/err" && says ok out && [ ! -s "$work/err" ]
-	result $? "broadcasts in a row, $what"
+	result $? "calls with the same root in a row, $what"
 }
 rows 8 64 "as many as usual are by the NICs"
 rows GLEX_MPI_COLL_ROW=5 4 5 "5 of each row are"
 rows GLEX_MPI_COLL_ROW=1 3 1 "the first of each row is"
 rows GLEX_MPI_COLL_ROW=0 4 0 "all are"
-rows GLEX_MPI_COLL_SHAPE=kary 4 0 "on a tree all are"
+rows GLEX_MPI_COLL_SHAPE=kary 4 tree "on a tree all are"
+rows GLEX_MPI_COLL_ROW=6 9 6 "with little room"
 rows GLEX_MPI_COLL_ROW=9 17 9 "in teams"
-rows MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NUM_CLIQUES=2 GLEX_MPI_COLL=all GLEX_MPI_COLL_ROW=3 4 3 "two share memory with each other"
+rows MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NUM_CLIQUES=2 GLEX_MPI_COLL=all GLEX_MPI_COLL_ROW=3 4 0 "two share memory with each other: all are"
 
 # They would wait for each other without end.
 timeout -k 5 30 "$GLEX_PREFIX/bin/mpiexec" -n 1 "$work/bin/coll" 1 2 : -n 1 -env GLEX_MPI_COLL_AFTER 5 "$work/bin/coll" 1 2 \

@@ -11,25 +11,30 @@
 
 /* ---- lines ---------------------------------------------------------------------- */
 
-static uint32_t index_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
+/* Where a line begins that ends where that does: an operand may be narrower. */
+EMU_TOGETHER static uint32_t offset_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
 {
+	uint32_t at = direct->team * line + slot, begin = (uint32_t)offsetof(struct glexi_board, line);
+
 	if (kind == RESULT)
-		return direct->result + line;
+		return begin + (direct->result + line) * LINE;
 	if (direct->level)
-		return direct->first + direct->team * direct->lines + direct->teams * line + slot;
-	return direct->first + direct->team * line + slot;
+		at = direct->team * direct->lines + direct->teams * line + slot;
+	return begin + direct->first * LINE + (at + 1) * direct->pitch - LINE;
 }
 
-static uint32_t offset_of(uint32_t index)
+/* Where a row of operands begins. */
+static uint32_t row_of(const struct glexi_direct *direct, uint32_t line)
 {
-	return (uint32_t)offsetof(struct glexi_board, line) + index * LINE;
+	return offset_of(direct, OPERAND, 0, line) + LINE - direct->pitch;
 }
 
-static struct line *line_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot, uint32_t line)
+EMU_TOGETHER static struct line *line_of(const struct glexi_direct *direct, enum kind kind, uint32_t slot,
+					 uint32_t line)
 {
 	struct glexi_board *board = kind == OPERAND ? direct->operands : direct->board;
 
-	return (struct line *)(void *)((char *)board + offset_of(index_of(direct, kind, slot, line)));
+	return (struct line *)(void *)((char *)board + offset_of(direct, kind, slot, line));
 }
 
 EMU_TOGETHER static void unpack_line(const struct glexi_direct *direct, const struct line *line, uint32_t i,
@@ -117,13 +122,14 @@ EMU_TOGETHER const struct line *glexi_board_expect(struct glexi_direct *direct)
 EMU_TOGETHER static bool has_lines(const struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
-	const struct line *line = line_of(direct, OPERAND, 0, 0);
+	const uint64_t *stamp = &line_of(direct, OPERAND, 0, 0)->stamp;
 	uint32_t i, n = guests_of(group), mine = slot_of(group);
 
-	/* relaxed: stronger, as above */
-	for (i = 0; i < n && (i == mine || __atomic_load_n(&line[i].stamp, __ATOMIC_ACQUIRE) == direct->mine->stamp);)
-		i++;
-	return i == n;
+	for (i = 0; i < n; i++, stamp += direct->pitch / sizeof(*stamp))
+		/* relaxed: stronger, as above */
+		if (i != mine && __atomic_load_n(stamp, __ATOMIC_ACQUIRE) != direct->mine->stamp)
+			return false;
+	return true;
 }
 
 EMU_TOGETHER glex_ret_t glexi_board_has_all(struct glex_group *group)
@@ -261,6 +267,27 @@ void glexi_board_greet(struct glex_group *group)
 		glexi_board_ask_ended(group, i, &ended);
 }
 
+bool glexi_board_is_astray(struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	enum kind kind = group->what == GLEXI_BCAST ? RESULT : OPERAND;
+	uint64_t ended, before = direct->from - direct->skip;
+	bool waits = direct->stage == TAKE && (direct->exchange || !direct->all);
+	glex_ret_t ret;
+	uint32_t i;
+
+	for (i = 0; waits && i < group->n; i++) {
+		if (i == group->me || (kind == RESULT && i != group->root))
+			continue;
+		if (glexi_board_has(group, kind, i) != GLEX_NO_MP)
+			continue;
+		ret = glexi_board_ask_ended(group, place_of(group, i), &ended);
+		if (ret == GLEX_SYS_ERR || (ret == GLEX_SUCCESS && ended > before))
+			return true;
+	}
+	return false;
+}
+
 /* On the board of that other one: he is asked if what is known of him will not do. */
 static glex_ret_t find_room_of(struct glex_group *group, uint32_t other)
 {
@@ -304,7 +331,7 @@ EMU_TOGETHER bool glexi_board_store(struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
 	uint32_t left = DATA - glexi_words_of(direct, 0);
-	uint32_t at = offset_of(index_of(direct, OPERAND, slot_of(group), 0)) + left;
+	uint32_t at = offset_of(direct, OPERAND, slot_of(group), 0) + left;
 
 	return store(group, place_of(group, host_of(group)), at, direct->mine->data + left, LINE - left);
 }
@@ -343,7 +370,7 @@ EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t firs
 	if (ret != GLEX_SUCCESS)
 		return ret;
 	for (; direct->at < direct->lines; direct->at++, direct->to = 0) {
-		at = offset_of(index_of(direct, kind, slot_of(group), direct->at));
+		at = offset_of(direct, kind, slot_of(group), direct->at);
 		for (; first + direct->to < end; direct->to++) {
 			/* first to who comes behind: he is the next to send, as often as not */
 			other = first + (direct->to + group->me) % (end - first);
@@ -359,10 +386,32 @@ EMU_TOGETHER glex_ret_t glexi_board_send(struct glex_group *group, uint32_t firs
 EMU_TOGETHER void glexi_board_lay_out(struct glex_group *group)
 {
 	const struct glexi_direct *direct = group->direct;
-	uint32_t i;
+	uint32_t i, left;
+	struct line *to;
 
-	for (i = 0; i < direct->lines; i++)
-		*line_of(direct, OPERAND, slot_of(group), i) = *mine_of(direct, i); /* ordered by the addition */
+	for (i = 0; i < direct->lines; i++) {
+		to = line_of(direct, OPERAND, slot_of(group), i);
+		if (to == mine_of(direct, i))
+			continue;
+		left = DATA - glexi_words_of(direct, i);
+		/* ordered by the addition */
+		glexi_copy_words(to->data + left, mine_of(direct, i)->data + left, LINE - left);
+	}
+}
+
+EMU_TOGETHER void glexi_board_clear(const struct glex_group *group)
+{
+	const struct glexi_direct *direct = group->direct;
+	struct line *line = &direct->board->line[direct->first], *end = line + (direct->up_to - direct->from);
+
+	if (group->n <= EXCHANGE || direct->pitch == LINE / 4)
+		return;
+	for (; line < end; line++) {
+		memset(line->data + 8, 0, 8);
+		memset(line->data + 24, 0, 8);
+		memset(line->data + 40, 0, 8);
+		line->stamp = 0;
+	}
 }
 
 /* Of a reduction: nothing is written there, nor kept. */
@@ -370,7 +419,7 @@ EMU_TOGETHER bool glexi_board_reach(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
 	struct glex_put_way *way = way_to(group, place_of(group, host_of(group)));
-	uint32_t end = offset_of(index_of(direct, OPERAND, guests_of(group), direct->lines - 1));
+	uint32_t end = offset_of(direct, OPERAND, guests_of(group) - 1, direct->lines - 1) + LINE;
 	unsigned char *last = way && group->what == GLEXI_REDUCE ? glex_atomic_place(way, end - 8, 8) : NULL;
 
 	direct->operands = last ? (struct glexi_board *)(void *)(last - (end - 8)) : direct->board;
@@ -389,12 +438,12 @@ glex_ret_t glexi_board_ask(struct glex_group *group)
 		.rmt_key = card->key,
 		.type = GLEX_RDMA_TYPE_GET,
 		.local_evt = {.cookie_0 = direct->seq, .cookie_1 = 1},
-		.len = guests_of(group) * LINE,
+		.len = guests_of(group) * direct->pitch,
 	};
 	glex_ret_t ret;
 
 	for (; direct->at < direct->lines; direct->at++) {
-		req.local_offset = req.rmt_offset = offset_of(index_of(direct, OPERAND, 0, direct->at));
+		req.local_offset = req.rmt_offset = row_of(direct, direct->at);
 		req.flag = direct->at + 1 == direct->lines ? GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_FENCE : 0;
 		ret = glex_rdma(group->up, &req, NULL);
 		direct->is_held = ret == GLEX_BUSY;
@@ -410,7 +459,7 @@ static glex_ret_t put_row(struct glex_group *group, uint32_t other, bool last)
 {
 	struct glexi_direct *direct = group->direct;
 	const struct glex_group_card *card = &group->near[other];
-	uint32_t at = offset_of(index_of(direct, OPERAND, 0, direct->at));
+	uint32_t at = row_of(direct, direct->at);
 	struct glex_rdma_req req = {
 		.rmt_ep_addr = card->up,
 		.local_mh = group->mh,
@@ -420,7 +469,7 @@ static glex_ret_t put_row(struct glex_group *group, uint32_t other, bool last)
 		.rmt_key = card->key,
 		.type = GLEX_RDMA_TYPE_PUT,
 		.local_evt = {.cookie_0 = direct->seq, .cookie_1 = 1},
-		.len = guests_of(group) * LINE,
+		.len = guests_of(group) * direct->pitch,
 		.flag = last ? GLEX_FLAG_LOCAL_EVT | GLEX_FLAG_FENCE : 0,
 	};
 	glex_ret_t ret = glex_rdma(group->up, &req, NULL);
@@ -433,14 +482,16 @@ static glex_ret_t put_row(struct glex_group *group, uint32_t other, bool last)
 glex_ret_t glexi_board_share(struct glex_group *group)
 {
 	struct glexi_direct *direct = group->direct;
-	uint32_t host = host_of(group), line, lines = direct->lines;
+	uint32_t host = host_of(group), line, left, lines = direct->lines;
 	glex_ret_t ret = GLEX_SUCCESS;
 
 	for (; direct->at < lines; direct->at++, direct->to = 0) {
-		line = offset_of(index_of(direct, RESULT, 0, direct->at));
+		line = offset_of(direct, RESULT, 0, direct->at);
+		left = DATA - glexi_words_of(direct, direct->at);
 		for (; direct->to < group->neighbours; direct->to++) {
 			if (host != group->me && direct->to == place_of(group, host))
-				ret = put(group, direct->to, line, mine_of(direct, direct->at), LINE, 0);
+				ret = put(group, direct->to, line + left, mine_of(direct, direct->at)->data + left,
+					  LINE - left, 0);
 			else
 				ret = put_row(group, direct->to,
 					      direct->at + 1 == lines && direct->to + 1 == group->neighbours);

@@ -27,9 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXCHANGE 2u  /* members that send each to each: one way there, and no third party */
-#define LOOKS	 200 /* rounds of eight looks before sleeping */
-#define QUIET	 64u /* collectives since somebody has been heard of who sleeps: that is long */
+#define LOOKS 200 /* rounds of eight looks before sleeping */
+#define QUIET 64u /* collectives since somebody has been heard of who sleeps: that is long */
 
 /* An MP. */
 struct note {
@@ -113,7 +112,7 @@ glex_ret_t glexi_direct_join(struct glex_group *group, const struct glex_group_c
 	direct = group->direct = place_for(group);
 	if (!direct)
 		return GLEX_NO_MEM_RESOURCE;
-	group->near = calloc(others + 1, sizeof(*group->near));
+	group->near = calloc(others ? others : 1, sizeof(*group->near));
 	if (!group->near)
 		return GLEX_NO_MEM_RESOURCE;
 	direct->board = group->board;
@@ -536,6 +535,7 @@ EMU_TOGETHER void glexi_direct_finish(struct glex_group *group)
 	if (direct->is_shown)
 		direct->shown_to = direct->up_to;
 	learn(group);
+	glexi_board_clear(group);
 	glexi_board_say_ended(direct);
 	direct->quiet += direct->quiet < QUIET;
 	if (listens(direct) || direct->some_asleep)
@@ -622,7 +622,7 @@ EMU_TOGETHER static void take_lines(struct glex_group *group)
 	bool has_results = !direct->exchange && !is_to_one(group);
 	uint32_t operands = has_operands ? direct->team + (direct->teams > 1 ? direct->teams : 0) : 0;
 	uint32_t first = direct->first + (uint32_t)(direct->up_to - direct->from);
-	uint32_t lines = (operands + has_results) * direct->lines;
+	uint32_t area = glexi_area_of(direct, operands), lines = area + has_results * direct->lines;
 
 	direct->skip = 0;
 	if (first + lines > direct->room) {
@@ -631,8 +631,18 @@ EMU_TOGETHER static void take_lines(struct glex_group *group)
 	}
 	direct->from = direct->up_to + direct->skip;
 	direct->first = first;
-	direct->result = first + operands * direct->lines;
+	direct->result = first + area;
 	direct->up_to = direct->from + lines;
+}
+
+/* Of operands of more than two members: the others' are whole lines, which need no zeros afterwards. */
+EMU_TOGETHER static uint32_t pitch_of(const struct glex_group *group)
+{
+	uint32_t bytes = group->direct->bytes;
+
+	if (group->n <= EXCHANGE || bytes > LINE / 2 - 8)
+		return LINE;
+	return bytes > LINE / 4 - 8 ? LINE / 2 : LINE / 4;
 }
 
 /* An operand of units is in place. */
@@ -649,12 +659,13 @@ EMU_TOGETHER static void prepare(struct glex_group *group, const void *data, uin
 		data = units;
 	}
 	direct->lines = direct->bytes > DATA ? (direct->bytes + DATA - 1) / DATA : 1;
+	direct->pitch = pitch_of(group);
 	direct->seq += direct->lines;
 	direct->what = what_of(group);
 	take_lines(group);
 	direct->mine = direct->out;
 	direct->step = 1;
-	if (direct->lines > 2)
+	if (direct->lines > 1 && group->what == GLEXI_REDUCE)
 		glexi_board_keep(group);
 	stamp_lines(group);
 	if (direct->bytes && (group->what != GLEXI_BCAST || group->me == group->root))

@@ -11,6 +11,8 @@
  *   lines      | ... | a collective | the next | ... | the first again | ...      a ring: all members count alike
  *   collective | operands, line by line: a team's, those of teams | results |
  *   line       | ... data, to the right | stamp 8 |                 stamp: line's number, what, bytes
+ *   operands   of a word or less take a quarter of a line, of up to three words half of one:
+ *              | data | stamp | data | stamp | ...
  *
  * What a collective takes of the ring, as many lines as are written to any board, lies in one piece: where it would not
  * fit before the end, it begins at the start.
@@ -27,10 +29,12 @@
  *     read a line, which that one might not be there for; the sender looks at `ended` when he is short of room.
  *     But member 0, who leaves when all have seen what he shows.
  * I5  On one's own board nobody else writes to the place of the own operand (a GET of all operands brings it what it has).
- *     What is too long for `out` is kept there.  Where members meet the last one reads it: it is not written between
- *     the addition and the result, but by that one.
+ *     What is to be reduced, and longer than a line, is kept there.  Where members meet the last one reads it: it is
+ *     not written between the addition and the result, but by that one.
  * I6  What is shown is written when all have begun, so have ended what was shown before; and behind what is sent of it
  *     besides (I4).
+ * I7  A stamp of a narrow operand may be where data of a wide one has been, which may look like it.  So what has ended
+ *     leaves zeros, on its own board, wherever it may have had data and another one a stamp: every other word.
  */
 #ifndef GLEXI_GROUP_DIRECT_H
 #define GLEXI_GROUP_DIRECT_H
@@ -51,6 +55,7 @@ struct line {
 
 #define FLAT	  16u /* members that are one team */
 #define TEAM	  8u
+#define EXCHANGE  2u  /* members that send each to each: one way there, and no third party */
 #define LINES	  68u /* of the ring: */
 #define FEW_LINES 37u
 #define LEVELS	  2u
@@ -69,24 +74,28 @@ struct glexi_board {
 };
 
 /*
- * What a collective takes at most: of n who meet, then so many teams, two lines each.  The ring has room for two, for
+ * What a collective takes of so many lines each: of n who meet, then so many teams.  The ring has room for two, for
  * who has ended what all took part in knows that all have ended what was before it, and no more: with less he has
- * to ask each time.  A reduction by a function may take all of the ring, and of more than two members he does ask then.
+ * to ask each time.  So he does of more than two members where a reduction by a function is long, and of 9 to 16
+ * where anything is longer than a line.
  */
-#define MOST_LINES(n, teams) (2 * ((n) + (teams) + 1))
-#define GLEXI_BY	     (1u << 14) /* in what all begin alike: a reduction by a function */
-#define BY_LINES(n)	     ((GLEX_GROUP_BY_MAX(n) + DATA - 1) / DATA)
+#define TAKES(n, teams, lines) (((n) + (teams) + 1) * (lines))
+#define TEAMS		       (GLEX_GROUP_DIRECT_MAX / TEAM)
+#define GLEXI_BY	       (1u << 14) /* in what all begin alike: a reduction by a function */
+#define BY_LINES(n)	       ((GLEX_GROUP_BY_MAX(n) + DATA - 1) / DATA)
 
 static_assert(sizeof(struct glexi_board) + LINES * LINE <= GLEXI_BOARD && sizeof(struct glexi_board) % LINE == 0,
 	      "lines");
 static_assert(offsetof(struct glexi_board, ended) == LINE, "arrived and here are in one line");
 static_assert(sizeof(struct glexi_board) + FEW_LINES * LINE <= GLEXI_BOARD_OF_FEW && GLEXI_FEW <= FLAT, "of few");
-static_assert(2 * MOST_LINES(GLEXI_FEW, 0) <= FEW_LINES && 2 * MOST_LINES(FLAT, 0) <= LINES, "two, flat");
-static_assert(2 * MOST_LINES(TEAM, GLEX_GROUP_DIRECT_MAX / TEAM) <= LINES, "two, in teams");
+static_assert(2 * TAKES(8, 0, 2) <= FEW_LINES && 2 * TAKES(GLEXI_FEW, 0, 1) <= FEW_LINES &&
+		      TAKES(GLEXI_FEW, 0, 2) <= FEW_LINES && 2 * TAKES(TEAM, TEAMS, 2) <= LINES,
+	      "two");
+static_assert(GLEXI_FEW == FLAT, "who has more lines is in teams");
 static_assert(2 * DATA >= GLEXI_GROUP_MP, "all other data of a collective is in two lines");
-static_assert(BY_LINES(2) * 2 <= FEW_LINES && BY_LINES(4) * (4 + 1) <= FEW_LINES &&
-		      BY_LINES(GLEXI_FEW) * (GLEXI_FEW + 1) <= FEW_LINES && BY_LINES(FLAT) * (FLAT + 1) <= LINES &&
-		      BY_LINES(GLEX_GROUP_DIRECT_MAX) * (TEAM + GLEX_GROUP_DIRECT_MAX / TEAM + 1) <= LINES,
+static_assert(BY_LINES(2) * 2 <= FEW_LINES && TAKES(4, 0, BY_LINES(4)) <= FEW_LINES &&
+		      TAKES(8, 0, BY_LINES(8)) <= FEW_LINES && TAKES(GLEXI_FEW, 0, BY_LINES(GLEXI_FEW)) <= FEW_LINES &&
+		      TAKES(TEAM, TEAMS, BY_LINES(GLEX_GROUP_DIRECT_MAX)) <= LINES,
 	      "there is room for one by a function");
 static_assert(GLEX_GROUP_BY_MAX(2) << 3 < GLEXI_BY, "what_of");
 static_assert(GLEX_GROUP_GATHER_MEMBERS <= FLAT && GLEX_GROUP_GATHER_MAX <= 2 * DATA, "all parts are on one board");
@@ -132,18 +141,24 @@ struct glexi_direct {
 	uint32_t what;				/* what all begin alike */
 	uint32_t to, at;			/* where the next one goes, which line */
 	uint32_t lines, bytes, unit;		/* lines, their data, that of a unit if it has units */
-	struct line *mine;	 /* what is sent: `out`, or of more lines the own operand's place on the own board */
-	uint32_t step;		 /* from one of these to the next */
+	uint32_t pitch;				/* bytes from an operand to the next one */
+	struct line *mine;			/* what is sent: `out`, or what I5 says is kept on the own board */
+	uint32_t step;				/* from one of these to the next */
 	const uint64_t *missing; /* the stamp that was looked for last, and was not there; NULL: none was */
 	uint64_t missed;	 /* what it is to be */
-	union {			 /* of a reduction: */
-		struct emu_operand own;
+	union {
+		struct line out[2];
 		struct {
-			glex_group_combine_t combine;
-			void *arg;
-		} by; /* group->is_by */
+			struct line only; /* out[0]; of a reduction there is no other (I5), but */
+			union {
+				struct emu_operand own;
+				struct {
+					glex_group_combine_t combine;
+					void *arg;
+				} by; /* group->is_by */
+			};
+		};
 	};
-	struct line out[2];
 	uint64_t heard[]; /* up to where each other member has ended, as is known here */
 };
 
@@ -171,6 +186,12 @@ static inline uint32_t glexi_bytes_of(const struct glexi_direct *direct, uint32_
 static inline uint32_t glexi_words_of(const struct glexi_direct *direct, uint32_t line)
 {
 	return (glexi_bytes_of(direct, line) + 7) & ~7u;
+}
+
+/* Lines of the ring that so many operands take. */
+static inline uint32_t glexi_area_of(const struct glexi_direct *direct, uint32_t operands)
+{
+	return (operands * direct->lines * direct->pitch + LINE - 1) / LINE;
 }
 
 /* Is there room for what was begun, where all up to there has ended?  Where all before it has there always is. */
@@ -217,6 +238,7 @@ static inline uint32_t slot_of(const struct glex_group *group)
  * unpack: the data of a kind's lines, for OPERAND those in a slot.  own: those of `mine`.  keep: has that be the own operand's
  * place on the own board, which nobody else writes to.  data: what unpack gives, where it lies in one line, or in room
  * for all lines'.  pack: data into `mine`.
+ * clear: leaves zeros where I7 asks for them; what was begun has ended.
  * has: all lines of that are on the board, the own one unless `reach` has found operands elsewhere; GLEX_NO_MP: not yet;
  * GLEX_SYS_ERR: they belong to something else.  has_all: operands of all others who meet with this one; of a gather
  * also the own one, which is laid out, or comes with theirs.  expect: as if the result had been looked for in vain;
@@ -240,6 +262,7 @@ void glexi_board_own(const struct glexi_direct *direct, void *data);
 void glexi_board_keep(struct glex_group *group);
 const void *glexi_board_data(const struct glex_group *group, enum kind kind, uint32_t slot, void *room);
 void glexi_board_pack(struct glex_group *group, const void *data);
+void glexi_board_clear(const struct glex_group *group);
 glex_ret_t glexi_board_has(struct glex_group *group, enum kind kind, uint32_t slot);
 const struct line *glexi_board_expect(struct glexi_direct *direct);
 bool glexi_board_store(struct glex_group *group);

@@ -23,6 +23,7 @@
 #define SLICE_MS       200
 #define DEFAULT_DEGREE 8u
 #define GRACE	       4u  /* slices between the death of a neighbour and giving up */
+#define ASTRAY	       20u /* in which what a member has sent may be under way: it costs nothing to be sure */
 #define TESTS	       64u /* in one of so many without waiting: a look at the clock, and for bad news */
 
 /* ---- opening, joining ------------------------------------------------------- */
@@ -230,7 +231,7 @@ EMU_TOGETHER static glex_ret_t begin(struct glex_group *group, enum glexi_what w
 	glex_ret_t ret;
 
 	group->what = what;
-	group->tests = group->lost = 0;
+	group->tests = group->lost = group->astray = 0;
 	group->looked_ms = 0;
 	ret = group->direct ? glexi_direct_begin(group, data, len) : glexi_gates_begin(group, data, len);
 	if (ret == GLEX_SUCCESS)
@@ -551,7 +552,9 @@ EMU_TOGETHER static glex_ret_t still_well(struct glex_group *group, int32_t slic
 		return GLEX_NO_MP;
 	group->looked_ms = now_ms;
 	look_after(group);
-	return group->is_bereft && ++group->lost > GRACE ? tell_broken(group) : GLEX_NO_MP;
+	group->lost += group->is_bereft;
+	group->astray += group->direct && glexi_board_is_astray(group);
+	return group->lost > GRACE || group->astray > ASTRAY ? tell_broken(group) : GLEX_NO_MP;
 }
 
 EMU_TOGETHER glex_ret_t glexi_group_wait_one(struct glex_group *group, int32_t timeout)

@@ -29,7 +29,7 @@
 #define GLEXI_GROUP_MPQ	    128u /* of `down`: a packet of a tree, or two notes of each other member; a third may be lost */
 #define GLEXI_BOARD	    4544u /* bytes that other members reach, */
 #define GLEXI_BOARD_OF_FEW  2560u /* where there are GLEXI_FEW at most; 16 of them fill whole pages */
-#define GLEXI_FEW	    8u
+#define GLEXI_FEW	    16u
 #define GLEXI_GROUP_WAIT_MS 10000
 
 enum glexi_what { GLEXI_NOTHING, GLEXI_BARRIER, GLEXI_BCAST, GLEXI_REDUCE, GLEXI_LONG, GLEXI_GATHER, GLEXI_LEAVE };
@@ -91,7 +91,8 @@ struct glex_group {
 	bool is_broken;
 	bool is_bereft;	      /* a neighbour has died, or something has gone wrong for good */
 	uint64_t dead_next;   /* number of the next to die that has not been looked at */
-	uint32_t tests, lost; /* waits without time, slices since a neighbour had died, of what was begun */
+	uint32_t tests, lost; /* waits without time, slices since a neighbour had died, of what was begun, */
+	uint32_t astray;      /* and in which one seemed to have begun something else */
 	uint64_t looked_ms;
 	/* what was begun */
 	enum glexi_what what;
@@ -178,6 +179,12 @@ void glexi_board_give(void *board, enum glexi_board_state state);
 /* On everybody's board, without a tree: that it is broken, and whether somebody has said so. */
 void glexi_board_break(struct glex_group *group);
 bool glexi_board_is_broken(const struct glex_group *group);
+
+/*
+ * Somebody has ended what was begun, or has gone, and is to have sent something before, which is not there: it is under
+ * way, or he has begun something else.  Not where all meet: what comes of that may be held up with who was the last.
+ */
+bool glexi_board_is_astray(struct glex_group *group);
 
 /*
  * Of a long broadcast from group->root, what is done by PUTs.
