@@ -645,8 +645,8 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_coll_stands(struct MPID_nem_glex_tree
 }
 
 /*
- * Calls of that kind and length which the board of whoever they come to has room for: of reductions and gathers by what their
- * operands take there (libglex/src/group/direct.h).  Teams meet, so nobody runs ahead.
+ * Whether four such calls fit on the board that they come to, which is enough: of reductions and gathers, by what operands
+ * of that length take there (libglex/src/group/direct.h).  Teams meet, so nobody runs ahead.
  */
 static int MPID_nem_glex_has_row(const MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, size_t len)
 {
