@@ -413,8 +413,7 @@ struct mistake {
 };
 
 static const struct mistake mistakes[] = {
-	{{.n = 2}, 8, 56}, {{.n = 2}, 0, 56},  {{.n = 3}, 8, 9},  {{.n = 3}, 24, 8},	{{.n = 4}, 57, 8},
-	{{.n = 4}, 0, 8},  {{.n = 9}, 8, 112}, {{.n = 16}, 8, 7}, {{.n = 16}, 112, 24},
+	{{.n = 2}, 8, 56}, {{.n = 3}, 24, 8}, {{.n = 4}, 0, 8}, {{.n = 9}, 8, 112}, {{.n = 16}, 8, 7},
 };
 
 /* Stays, or leaves when it has sent its part. */
@@ -472,7 +471,7 @@ static void slow_member(int fd, void *arg)
 
 START_TEST(gather__a_member_is_late__is_waited_for)
 {
-	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT, .tests = _i};
+	struct crowd c = {.n = 3, .shape = GLEX_GROUP_DIRECT, .tests = true};
 
 	run_all(&c, slow_member);
 }
@@ -545,7 +544,7 @@ int main(void)
 	tcase_add_loop_test(tc, allgather__others_begin_something_else__learns_it, 0, 6);
 	tcase_add_loop_test(tc, gather__others_give_what_is_not_wanted__learns_it, 0,
 			    (int)(sizeof(mistakes) / sizeof(mistakes[0])));
-	tcase_add_loop_test(tc, gather__a_member_is_late__is_waited_for, 0, 2);
+	tcase_add_test(tc, gather__a_member_is_late__is_waited_for);
 	tcase_add_loop_test(tc, gather__a_member_dies__who_waits_learns_it, 0,
 			    (int)(sizeof(deaths) / sizeof(deaths[0])));
 	suite_add_tcase(suite, tc);
