@@ -645,8 +645,9 @@ MPID_NEM_GLEX_HOT static int MPID_nem_glex_coll_stands(struct MPID_nem_glex_tree
 }
 
 /*
- * Whether four such calls fit on the board that they come to, which is enough: of reductions and gathers, by what operands
- * of that length take there (libglex/src/group/direct.h).  Teams meet, so nobody runs ahead.
+ * Whether as many such calls fit on the board that they come to as it takes to be faster than MPICH: of reductions and
+ * gathers of more than four ranks four, by what operands take there (libglex/src/group/direct.h); up to four are faster
+ * in any case.  Teams meet, so nobody runs ahead.
  */
 static int MPID_nem_glex_has_row(const MPIR_Comm *comm, enum MPID_nem_glex_coll_kind kind, size_t len)
 {
