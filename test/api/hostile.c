@@ -8,7 +8,8 @@
  *	hostile crowd N          N connections, most of them silent; some never take replies
  *	hostile descriptors SEED garbage in the descriptor queue of a port of its own
  *	hostile serve HOW        listens on GLEX_SOCKET until killed: HOW is version, access,
- *	                         garbage, short, close
+ *	                         garbage, short, close; busy, asleep: version, but for longer than a silent glexd is waited
+ *	                         for it has something else to do, or nothing
  *
  * Exit status 0: everything was answered as it should be, and glexd lives.
  */
@@ -16,6 +17,7 @@
 #include <glex.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +311,18 @@ static int descriptors(void)
 
 /* ---- a glexd that is none ----------------------------------------------------------------------- */
 
+#define LATE_S 13
+
+static void come_late(bool busy)
+{
+	time_t since = time(NULL);
+
+	while (busy && time(NULL) < since + LATE_S)
+		;
+	if (!busy)
+		sleep(LATE_S);
+}
+
 static void answer(int fd, const char *how)
 {
 	struct emu_ctl_msg msg;
@@ -316,6 +330,8 @@ static void answer(int fd, const char *how)
 
 	if (!strcmp(how, "close") || !raw_receive(fd, &msg, NULL))
 		return;
+	if (!strcmp(how, "busy") || !strcmp(how, "asleep"))
+		come_late(!strcmp(how, "busy"));
 	memset(&msg, 0, sizeof(msg));
 	msg.head = (struct emu_ctl_head){EMU_WIRE_MAGIC, EMU_WIRE_VERSION, code};
 	if (!strcmp(how, "garbage"))

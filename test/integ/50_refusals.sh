@@ -33,7 +33,14 @@ denied="access denied"
 
 # These take ten seconds each, so they begin now and are looked at in the end.
 GLEX_JOB=$job-true GLEX_GLEXD=/bin/true "$client" hello >"$work/true.out" 2>"$work/true.err" &
-slow=$!
+slow=$! late=
+for how in busy asleep; do
+	GLEX_SOCKET=@$job-$how "$hostile" serve $how >"$work/serve.$how" 2>&1 &
+	others="$others $!"
+	within 10 says ready "serve.$how"
+	GLEX_SOCKET=@$job-$how "$client" hello >"$work/$how.out" 2>"$work/$how.err" &
+	late="$late $!"
+done
 
 "$client" hello
 result $? "before__all_is_well"
@@ -140,6 +147,12 @@ GLEX_JOB=$job
 wait $slow
 [ $? -eq 1 ] && says "$sys_err" true.out && says "was started but does not answer" true.err
 result $? "glexd__never_listens__error_in_bounded_time"
+# shellcheck disable=SC2086 # several words are meant
+wait $late
+says "is of another build" busy.err
+result $? "glexd__has_no_time_for_13_s__is_waited_for"
+says "no glexd listens at" asleep.err
+result $? "glexd__silent_for_13_s__is_given_up"
 
 "$client" hello >"$work/out" 2>"$work/err"
 result $? "afterwards__all_is_well"

@@ -3,7 +3,8 @@
  * ctl.c - asking glexd.
  *
  * Every wait has an end: a glexd that is stopped or hangs costs a caller
- * REPLY_NS and then counts as lost (patience.h).
+ * REPLY_NS, one that works or waits for a processor eight times as much, and
+ * then counts as lost (patience.h).
  */
 #include "backend/nic/ctl.h"
 
@@ -29,11 +30,11 @@
 #define CONNECT_NS  (CONNECT_S * UINT64_C(1000000000))
 
 /* Whether a call that failed is to be made again: it was interrupted, or a slice of our patience is over, not all. */
-static bool is_to_repeat(struct nic_patience *patience)
+static bool is_to_repeat(const struct nic_ctl *ctl, struct nic_patience *patience)
 {
 	bool over = errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK;
 
-	return over && nic_patience_left(patience, emu_now_ns());
+	return over && nic_patience_left(patience, emu_now_ns(), nic_is_at_work(ctl->glexd));
 }
 
 /* 0 or -1 with errno. */
@@ -48,6 +49,7 @@ static int dial(struct nic_ctl *ctl, struct nic_patience *patience)
 	memcpy(addr.sun_path, ctl->name, n);
 	if (ctl->name[0] == '@')
 		addr.sun_path[0] = '\0';
+	ctl->glexd = 0;
 	ctl->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (ctl->fd < 0)
 		return -1;
@@ -55,7 +57,7 @@ static int dial(struct nic_ctl *ctl, struct nic_patience *patience)
 	setsockopt(ctl->fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof(slice));
 	do
 		ret = connect(ctl->fd, (struct sockaddr *)&addr, len);
-	while (ret < 0 && is_to_repeat(patience));
+	while (ret < 0 && is_to_repeat(ctl, patience));
 	if (ret == 0)
 		return 0;
 	error = errno;
@@ -73,6 +75,7 @@ static bool is_trusted(struct nic_ctl *ctl)
 
 	if (getsockopt(ctl->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
 		return false;
+	ctl->glexd = who.pid;
 	if (who.uid == geteuid() || who.uid == 0)
 		return true;
 	glexi_error("the glexd at %s belongs to user %u, not to user %u; choose another GLEX_SOCKET or GLEX_JOB",
@@ -81,7 +84,7 @@ static bool is_trusted(struct nic_ctl *ctl)
 }
 
 /* Sends msg; the descriptor rides along.  0 or -1. */
-static int send_msg(int fd, struct emu_ctl_msg *msg, int fd_in, struct nic_patience *patience)
+static int send_msg(const struct nic_ctl *ctl, struct emu_ctl_msg *msg, int fd_in, struct nic_patience *patience)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
@@ -99,8 +102,8 @@ static int send_msg(int fd, struct emu_ctl_msg *msg, int fd_in, struct nic_patie
 		memcpy(CMSG_DATA(c), &fd_in, sizeof(int));
 	}
 	do
-		n = sendmsg(fd, &mh, MSG_NOSIGNAL);
-	while (n < 0 && is_to_repeat(patience));
+		n = sendmsg(ctl->fd, &mh, MSG_NOSIGNAL);
+	while (n < 0 && is_to_repeat(ctl, patience));
 	return n == (ssize_t)sizeof(*msg) ? 0 : -1;
 }
 
@@ -115,7 +118,8 @@ static void drop_fds(int fds[EMU_WIRE_FDS])
 	}
 }
 
-static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS], struct nic_patience *patience)
+static int receive_msg(const struct nic_ctl *ctl, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS],
+		       struct nic_patience *patience)
 {
 	char control[CMSG_SPACE(sizeof(int) * EMU_WIRE_FDS)];
 	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
@@ -126,8 +130,8 @@ static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS], s
 
 	/* A reset is told once, before what the other end said last. */
 	do
-		n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC);
-	while (n < 0 && (errno == ECONNRESET || is_to_repeat(patience)));
+		n = recvmsg(ctl->fd, &mh, MSG_CMSG_CLOEXEC);
+	while (n < 0 && (errno == ECONNRESET || is_to_repeat(ctl, patience)));
 	c = n > 0 ? CMSG_FIRSTHDR(&mh) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
 		size_t bytes = c->cmsg_len - CMSG_LEN(0);
@@ -141,9 +145,9 @@ static int receive_msg(int fd, struct emu_ctl_msg *msg, int fds[EMU_WIRE_FDS], s
 }
 
 /* True when there may be a reply: a glexd that turns us away says so and closes before it has read anything. */
-static bool ask(int fd, struct emu_ctl_msg *msg, int fd_in, struct nic_patience *patience)
+static bool ask(const struct nic_ctl *ctl, struct emu_ctl_msg *msg, int fd_in, struct nic_patience *patience)
 {
-	return send_msg(fd, msg, fd_in, patience) == 0 || errno == EPIPE || errno == ECONNRESET;
+	return send_msg(ctl, msg, fd_in, patience) == 0 || errno == EPIPE || errno == ECONNRESET;
 }
 
 static int call_within(struct nic_patience *patience, struct nic_ctl *ctl, uint16_t op, struct emu_ctl_msg *msg,
@@ -155,7 +159,7 @@ static int call_within(struct nic_patience *patience, struct nic_ctl *ctl, uint1
 	msg->head.version = EMU_WIRE_VERSION;
 	msg->head.code = op;
 	pthread_mutex_lock(&ctl->lock);
-	if (ctl->fd >= 0 && ask(ctl->fd, msg, fd_in, patience) && receive_msg(ctl->fd, msg, fds, patience) == 0)
+	if (ctl->fd >= 0 && ask(ctl, msg, fd_in, patience) && receive_msg(ctl, msg, fds, patience) == 0)
 		status = msg->head.code;
 	else if (ctl->fd >= 0) /* a reply that comes late must not be taken for that of the next request */
 		shutdown(ctl->fd, SHUT_RDWR);
@@ -325,7 +329,7 @@ glex_ret_t nic_ctl_open(struct nic_ctl *ctl, bool start, struct emu_ctl_hello_re
 		started = private ? nic_start_glexd(ctl->name, tries > ALONE_AFTER) : 0;
 		if (started < 0)
 			return GLEX_SYS_ERR;
-		if (!private || !nic_patience_left(&patience, emu_now_ns()))
+		if (!private || !nic_patience_left(&patience, emu_now_ns(), false))
 			break;
 		if (started == 0 || tries > 0) /* else it listens now */
 			nanosleep(&pause, NULL);

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #include <glex.h>
@@ -19,6 +20,7 @@
 struct nic_ctl {
 	pthread_mutex_t lock;
 	int fd;		 /* -1: closed */
+	pid_t glexd;	 /* its number here; 0: not known */
 	bool membarrier; /* this process can make the others order their memory, and they it */
 	char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 };
@@ -47,6 +49,9 @@ bool nic_ctl_alive(struct nic_ctl *ctl);
 
 /* launch.c: the socket's name into name (size bytes): 0, or -1 logged.  *private_p: we may start it. */
 int nic_socket_name(char *name, size_t size, bool *private_p);
+
+/* launch.c: whether a process runs or waits for a processor; false: for something else, or it cannot be told. */
+bool nic_is_at_work(pid_t pid);
 
 /*
  * launch.c: starts a private glexd: 1: it listens now; 0: another process is just starting one, which does not matter to

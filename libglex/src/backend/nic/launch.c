@@ -50,18 +50,35 @@ static size_t read_proc(pid_t pid, const char *file, char *text, size_t size)
 	return len;
 }
 
-/* The parent of a process, from the kernel; 0 if it cannot be told. */
-static pid_t parent_of(pid_t pid)
+/* State and parent of a process, from the kernel; a parent of 0: it cannot be told. */
+static pid_t stat_of(pid_t pid, char *state)
 {
 	char text[512], *after;
 	int parent = 0;
 
+	*state = '\0';
 	if (read_proc(pid, "stat", text, sizeof(text)) == 0)
 		return 0;
 	after = strrchr(text, ')'); /* the program's name may hold anything */
-	if (!after || sscanf(after, ") %*c %d", &parent) != 1)
+	if (!after || sscanf(after, ") %c %d", state, &parent) != 2)
 		return 0;
 	return parent;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char state;
+
+	return stat_of(pid, &state);
+}
+
+bool nic_is_at_work(pid_t pid)
+{
+	char state = '\0';
+
+	if (pid > 0)
+		stat_of(pid, &state);
+	return state == 'R';
 }
 
 /*

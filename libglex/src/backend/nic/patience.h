@@ -24,13 +24,19 @@ static inline void nic_patience_begin(struct nic_patience *p, uint64_t ns, uint6
 	*p = (struct nic_patience){.left_ns = ns, .last_ns = now_ns};
 }
 
-/* To be asked once a slice, or more often; false: it has come to its end. */
-static inline bool nic_patience_left(struct nic_patience *p, uint64_t now_ns)
+/*
+ * To be asked once a slice, or more often; false: it has come to its end.  at_work: who is waited for had something to
+ * do, if perhaps no processor to do it, so that time counts for an eighth only.  A system whose processors are all
+ * taken by processes that give way to each other can leave one without for nine seconds (Linux 6.18).
+ */
+static inline bool nic_patience_left(struct nic_patience *p, uint64_t now_ns, bool at_work)
 {
 	uint64_t ns = now_ns - p->last_ns;
 
 	if (ns > 2 * NIC_SLICE_NS)
 		ns = 2 * NIC_SLICE_NS;
+	if (at_work)
+		ns /= 8;
 	p->last_ns = now_ns;
 	p->left_ns = ns < p->left_ns ? p->left_ns - ns : 0;
 	return p->left_ns > 0;

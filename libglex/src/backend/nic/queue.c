@@ -123,7 +123,7 @@ static bool is_at_work(struct nic_ep *nep, struct nic_patience *patience)
 {
 	struct emu_ctl_msg msg = {.port = {.nic_id = nep->port.port->nic_id}};
 
-	if (!nic_patience_left(patience, emu_now_ns())) {
+	if (!nic_patience_left(patience, emu_now_ns(), false)) {
 		nic_ctl_call(&nep->dev->ctl, EMU_CTL_NIC_OPEN, &msg, -1, NULL);
 		nic_patience_begin(patience, ASK_NS, emu_now_ns());
 	}
