@@ -25,4 +25,8 @@ void least_bcast(double *word, int root);
 void least_allreduce(const double *mine, double *sum);
 void least_reduce(const double *mine, double *sum, int root);
 
+/* An allreduce in two parts, between which a rank may do what it likes. */
+void least_begin(const double *mine);
+void least_end(double *sum);
+
 #endif /* COLL_LEAST_H */
