@@ -90,11 +90,11 @@ EXTRA_DIST += \
 	test/model/arm.pml test/model/bias.pml test/model/coll.pml test/model/dead.pml test/model/dma.pml test/model/memwatch.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/patch.sh test/mpich/run-suite.sh test/mpich/san-cc.sh test/mpich/soak.sh
 
-# The endpoint API, and stories about its processes.
-include test/api/api.mk
-
 # The hardware model and the queues, in one process.
 include test/unit/unit.mk
+
+# The endpoint API, and stories about its processes.
+include test/api/api.mk
 
 # What test/bench/wait.sh runs.
 check_PROGRAMS += test/bench/wait_bench
