@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <time.h>
 
 #include "test/api/rcache_bench.h"
 #include "test/lib/seccomp.h"
@@ -255,9 +256,13 @@ static void *locked_unmapper(void *arg)
 	return NULL;
 }
 
-/* What it puts may have been unmapped since: that is deregistered here, with the lock held. */
+/*
+ * What it puts may have been unmapped since: that is deregistered here, with the lock held.  It pauses without the lock,
+ * which goes to whoever runs, not to who has waited: for minutes, on some systems.
+ */
 static void *locked_user(void *arg)
 {
+	const struct timespec pause = {.tv_nsec = 100000};
 	struct crowd *crowd = arg;
 	struct glex_rcache_region region;
 
@@ -269,6 +274,7 @@ static void *locked_user(void *arg)
 		OK(glex_rcache_put(crowd->bench->rc, &region));
 		malloc_and_free();
 		pthread_mutex_unlock(&allocator);
+		nanosleep(&pause, NULL);
 	}
 	return NULL;
 }

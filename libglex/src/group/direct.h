@@ -87,7 +87,7 @@ struct glexi_board {
 static_assert(sizeof(struct glexi_board) + LINES * LINE <= GLEXI_BOARD && sizeof(struct glexi_board) % LINE == 0,
 	      "lines");
 static_assert(offsetof(struct glexi_board, ended) == LINE, "arrived and here are in one line");
-static_assert(sizeof(struct glexi_board) + FEW_LINES * LINE <= GLEXI_BOARD_OF_FEW && GLEXI_FEW <= FLAT, "of few");
+static_assert(sizeof(struct glexi_board) + FEW_LINES * LINE <= GLEXI_BOARD_OF_FEW, "of few");
 static_assert(2 * TAKES(8, 0, 2) <= FEW_LINES && 2 * TAKES(GLEXI_FEW, 0, 1) <= FEW_LINES &&
 		      TAKES(GLEXI_FEW, 0, 2) <= FEW_LINES && 2 * TAKES(TEAM, TEAMS, 2) <= LINES,
 	      "two");
