@@ -72,12 +72,12 @@ glex_guards = \
 dist_check_SCRIPTS += $(glex_stories) $(glex_guards)
 TESTS += $(glex_stories)
 
-# The test programs, or those whose names begin with TESTS_UNDER, and of the stories STORIES: what another compiler or a
-# sanitizer has to run, too.
+# The test programs, or those whose names begin with TESTS_UNDER, and then no others are compiled, and of the stories
+# STORIES: what another compiler or a sanitizer has to run, too.
 check-programs:
 	@tests='$(STORIES)'; \
 	for test in $(TESTS); do case $$test in *.sh) ;; $(TESTS_UNDER)*) tests="$$tests $$test" ;; esac; done; \
-	$(MAKE) check TESTS="$$tests"
+	$(MAKE) check TESTS="$$tests" $(if $(TESTS_UNDER),check_PROGRAMS="$$tests")
 .PHONY: check-programs
 
 EXTRA_DIST += \
@@ -90,7 +90,7 @@ EXTRA_DIST += \
 	test/model/arm.pml test/model/bias.pml test/model/coll.pml test/model/dead.pml test/model/dma.pml test/model/memwatch.pml test/model/mmt.pml test/model/ring.pml test/model/sleep.pml test/model/run.sh \
 	test/mpich/exclude.txt test/mpich/fenced-mpiexec.sh test/mpich/patch.sh test/mpich/run-suite.sh test/mpich/san-cc.sh test/mpich/soak.sh
 
-# The hardware model and the queues, in one process.
+# The hardware model and the queues, in one process.  Before the others: the longest test would else be the last, alone.
 include test/unit/unit.mk
 
 # The endpoint API, and stories about its processes.

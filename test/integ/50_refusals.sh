@@ -31,7 +31,7 @@ sys_err="the system refused, or the device is lost"
 no_mem="the memory table or the memory is full"
 denied="access denied"
 
-# These take ten seconds each, so they begin now and are looked at in the end.
+# These take ten seconds each, one thirteen, so they begin now and are looked at in the end.
 GLEX_JOB=$job-true GLEX_GLEXD=/bin/true "$client" hello >"$work/true.out" 2>"$work/true.err" &
 slow=$! late=
 for how in busy asleep; do

@@ -25,9 +25,8 @@
 #include "emulator/host/pid_ns.h"
 
 #define REPLY_NS    UINT64_C(10000000000)
-#define CONNECT_S   10
 #define ALONE_AFTER 4000 /* tries: whoever starts a glexd has not done it in two seconds */
-#define CONNECT_NS  (CONNECT_S * UINT64_C(1000000000))
+#define CONNECT_NS  UINT64_C(10000000000)
 
 /* Whether a call that failed is to be made again: it was interrupted, or a slice of our patience is over, not all. */
 static bool is_to_repeat(const struct nic_ctl *ctl, struct nic_patience *patience)
@@ -335,8 +334,7 @@ glex_ret_t nic_ctl_open(struct nic_ctl *ctl, bool start, struct emu_ctl_hello_re
 			nanosleep(&pause, NULL);
 	}
 	if (private)
-		glexi_error("glexd was started but does not answer at %s within %d s; see GLEX_LOG_FILE", ctl->name,
-			    CONNECT_S);
+		glexi_error("glexd was started but does not answer at %s; see GLEX_LOG_FILE", ctl->name);
 	else
 		glexi_error("no glexd listens at %s; start one with `glexd --socket %s` or unset GLEX_SOCKET",
 			    ctl->name, ctl->name);

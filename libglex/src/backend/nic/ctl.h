@@ -50,7 +50,7 @@ bool nic_ctl_alive(struct nic_ctl *ctl);
 /* launch.c: the socket's name into name (size bytes): 0, or -1 logged.  *private_p: we may start it. */
 int nic_socket_name(char *name, size_t size, bool *private_p);
 
-/* launch.c: whether a process runs or waits for a processor; false: for something else, or it cannot be told. */
+/* launch.c: whether a process runs, or waits for a processor and nothing else; false too where it cannot be told. */
 bool nic_is_at_work(pid_t pid);
 
 /*
